@@ -1,4 +1,5 @@
 """Language models of transformers: greedy tokens of many architectures beside those of eager mode in float64, arguments, files."""
+import gc
 import json
 import os
 import threading
@@ -275,3 +276,40 @@ def test_models_without_keys_and_values():
     t5 = transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4))
     with pytest.raises(ValueError, match="expected a causal language model"):
         WeftExporter().export_for_generation(t5, None, WeftConfig())
+
+
+def test_loaded_where_it_was_exported(tmp_path, llama):
+    """The folder's file is the exported one by another name, which the loader knows by its first one."""
+    lm = weft.transformers.export(llama, tmp_path / "m", max_length=32)
+    gc.collect()
+    assert torch.equal(weft.transformers.load(tmp_path / "m")(PROMPTS[1:]).logits, lm(PROMPTS[1:]).logits)
+    del lm
+    gc.collect()
+    again = weft.transformers.load(tmp_path / "m", verify=True)
+    weights = tmp_path / "m" / "model.weights"
+    data = bytearray(weights.read_bytes())
+    data[-20] ^= 1
+    weights.unlink()
+    weights.write_bytes(data)
+    with pytest.raises(OSError, match="damaged"):
+        weft.transformers.load(tmp_path / "m", verify=True)
+    again(PROMPTS[1:])
+
+
+def test_calls_within_a_call(lm):
+    def within(ids, scores):
+        lm(ids)
+        return scores
+    with pytest.raises(RuntimeError, match="call a clone"):
+        lm.generate(PROMPTS[1:] if lm.batch == 1 else PROMPTS, max_new_tokens=2, logits_processor=[within])
+
+
+def test_models_that_are_no_language_models(llama):
+    with pytest.raises(ValueError, match="is on the device meta and has no values"):
+        weft.transformers.export(AutoModelForCausalLM.from_config(llama.config).to("meta"), "unused")
+    classifier = transformers.LlamaForSequenceClassification(llama.config)
+    with pytest.raises(ValueError, match="no logits for each token"):
+        weft.transformers.export(classifier, "unused")
+    for options in dict(activations="dynamic"), dict(group=64), dict(embeddings="x", weights="int8"), dict(activations="static", weights="int8"):
+        with pytest.raises(ValueError):
+            WeftConfig(**options)

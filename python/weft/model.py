@@ -258,9 +258,16 @@ def load(path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None
     it. verify: read all of the weight file and compare its checksum."""
     path = os.path.abspath(os.fspath(path))
     program = _weft.load(_spelled(path), symbol)
-    model = Model(program, program.open(weights, verify), 0, path)
+    model = Model(program, program.open(_weights_beside(program, path) if weights is None else weights, verify), 0, path)
     model.weights_path = None if weights is None else os.path.abspath(os.fspath(weights))
     return model
+
+
+def _weights_beside(program: Any, path: str) -> str | None:
+    """The weight file of the model, if it is there. The loader knows a file of several names by the first one, whose folder may be gone."""
+    name = program.describe()["weights_file"]
+    files = [os.path.join(os.path.dirname(p), name) for p in (os.path.realpath(path), path)] if name else []
+    return next((f for f in files if os.path.exists(f)), None)
 
 
 _loaded: dict[str, list[tuple[int, ...]]] = {}

@@ -21,6 +21,7 @@ try:
 except ImportError as e:
     raise ImportError(f"weft.transformers needs transformers 5.24 or newer, with transformers.exporters: {e}") from e
 
+from weft.model import load as load_model
 from weft.transformers.exporter import WeftConfig, WeftExporter, WeftRunner
 from weft.transformers.language import LanguageModel
 
@@ -33,10 +34,16 @@ def export(model: Any, folder: str | os.PathLike[str], sample: Any = None, **opt
     return load(folder)
 
 
-def load(folder: str | os.PathLike[str]) -> LanguageModel:
-    """Loads what export or save_pretrained wrote into a folder of this machine. This runs the folder's code (docs/security.md)."""
+def load(folder: str | os.PathLike[str], *, verify: bool = False) -> LanguageModel:
+    """Loads what export or save_pretrained wrote into a folder of this machine. This runs the folder's code (docs/security.md).
+    verify: read all of the weights and compare their checksum."""
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{os.fspath(folder)}: there is no such folder")
+    for name in ("export.json", "config.json", "model.so"):
+        if not os.path.exists(os.path.join(folder, name)):
+            raise FileNotFoundError(f"{os.fspath(folder)} has no {name}: expected a folder that weft.transformers wrote")
+    if verify:
+        load_model(os.path.join(folder, "model.so"), verify=True).close()
     lm = LanguageModel.from_pretrained(os.fspath(folder), trust_remote_code=True)
     lm.tokenizer_folder = Path(folder)
     return lm

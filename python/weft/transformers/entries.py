@@ -105,8 +105,8 @@ def cached_shapes(model: Any, batch: int) -> list[tuple[torch.Tensor, torch.Tens
     with running(model):
         out = model(input_ids=tokens, attention_mask=torch.ones_like(tokens), use_cache=True,
                     **{"cache" if "cache" in taken else "past_key_values": cache})
-    if getattr(out, "logits", None) is None:
-        raise ValueError(f"{name}: its output has no logits: expected a class for causal language models, ...ForCausalLM")
+    if getattr(out, "logits", None) is None or out.logits.dim() != 3:
+        raise ValueError(f"{name}: its output has no logits for each token: expected a class for causal language models, ...ForCausalLM")
     return [(layer.keys, layer.values) if getattr(layer, "is_initialized", False) else None for layer in cache.layers]
 
 
@@ -125,6 +125,9 @@ def first_line(e: Exception) -> str:
 
 def programs(model: Any, batch: int, length: int, chunk: int) -> dict[str, Any]:
     """The exported programs prefill and decode of a model of transformers."""
+    for name, p in model.named_parameters():
+        if p.device.type == "meta":
+            raise ValueError(f"{type(model).__name__}: {name} is on the device meta and has no values: load the weights first")
     was = model.training
     model.eval()
     try:

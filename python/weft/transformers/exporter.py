@@ -57,6 +57,15 @@ class WeftConfig(DynamoConfig):
             value, least = getattr(self, name), 1 if name == "batch" else 2
             if not (name == "batch" and value is None) and (isinstance(value, bool) or not isinstance(value, int) or value < least):
                 raise ValueError(f"{name}={value!r}: expected an integer from {least} on")
+        if self.activations not in ("none", "dynamic"):
+            raise ValueError(f"activations is \"none\" or \"dynamic\", not {self.activations!r}")
+        kinds = {self.weights, *(self.keep or {}).values()}
+        if self.activations == "dynamic" and not kinds & {"int8", "int4"}:
+            raise ValueError("activations=\"dynamic\" is for weights of 8 or 4 bits: give weights=\"int8\" or \"int4\"")
+        if self.group != 32 and "int4" not in kinds:
+            raise ValueError("group is for weights=\"int4\"")
+        if not isinstance(self.embeddings, bool):
+            raise ValueError(f"embeddings is True or False, not {self.embeddings!r}")
         if self.quantizer is not None:
             raise ValueError("quantizer: give weights= and activations= instead, which quantise as weft.quantize does")
 

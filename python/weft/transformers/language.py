@@ -1,9 +1,11 @@
 """Language models that Weft compiled, with the generate of transformers."""
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +38,7 @@ class LanguageModel(ExportedModel, GenerationMixin):
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         self.tokenizer_folder: Path | None = None
         self._lock = threading.Lock()
+        self._owner: int | None = None  # the thread that has the lock
         self._prefill, self._decode = self.program.entries["prefill"], self.program.entries["decode"]
 
     @property
@@ -84,7 +87,7 @@ class LanguageModel(ExportedModel, GenerationMixin):
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor | None = None) -> CausalLMOutputWithPast:
         """The logits behind the last token of each row, [B, 1, V]."""
-        with self._lock:
+        with self._alone():
             ids, pad = self._rows(input_ids, attention_mask)
             self._fits(ids.shape[1], 1)
             return CausalLMOutputWithPast(logits=self._feed(ids, 0, pad)[:, None])
@@ -92,16 +95,29 @@ class LanguageModel(ExportedModel, GenerationMixin):
     def __call__(self, *args: Any, **kwargs: Any) -> CausalLMOutputWithPast:
         return self.forward(*args, **kwargs)
 
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Waits for calls of other threads. A call from within a call, such as in a processor of logits, would wait for ever."""
+        if self._owner == threading.get_ident():
+            raise RuntimeError("this model runs in this thread already, and has one cache: call a clone() of it instead")
+        with self._lock:
+            self._owner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._owner = None
+
     @torch.no_grad()
     def generate(self, inputs: torch.Tensor | None = None, generation_config: GenerationConfig | None = None, **kwargs: Any) -> Any:
         """As generate of a model of transformers: greedy or sampling, with all of its processors of logits, stopping criteria and streamers."""
         ids = kwargs.get("input_ids", inputs)
         if ids is not None:
             self._rows(ids, kwargs.get("attention_mask"), kwargs.get("num_return_sequences") or 1)
-        for name in ("cache", "past_key_values", "inputs_embeds", "assistant_model", "custom_generate"):
+        for name in ("cache", "past_key_values", "inputs_embeds", "position_ids", "assistant_model", "custom_generate"):
             if kwargs.get(name) is not None:
-                raise ValueError(f"{name}: a compiled model has a cache of its own, and reads tokens: this argument is not supported")
-        with self._lock:
+                raise ValueError(f"{name}: a compiled model has a cache of its own, counts positions, and reads tokens: this argument is not "
+                                 "supported")
+        with self._alone():
             return super().generate(inputs, generation_config, **kwargs)
 
     def _sample(self, input_ids: torch.Tensor, logits_processor: Any, stopping_criteria: Any, generation_config: GenerationConfig,

@@ -212,6 +212,36 @@ static void test_offsets(void **state)
 		}
 }
 
+/* Weights that have the values of a table (of IQ4_NL and of MXFP4, doubled), for every instruction
+ * set: with bytes of all magnitudes, and with bytes that i8 holds, too. */
+static void test_tables(void **state)
+{
+	(void)state;
+	static const int8_t table[2][16] = {
+		{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+		{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
+	static const int64_t rows[] = {1, 4, 5, 13, 33, 64};
+	for (uint32_t n = 0; n < 12; n++) {
+		it = (Case){.rows = rows[n / 2],
+			    .terms = n % 3 ? 128 : 100,
+			    .columns = 16 + 7 * n,
+			    .group = n % 3 ? 32 : 100,
+			    .least = 0,
+			    .most = 15};
+		fill(&it, 500 + n);
+		for (int64_t i = 0; i < it.terms * it.columns; i++)
+			it.w[i] = table[n % 2][it.w[i]];
+		it.least = -128;
+		it.most = 127;
+		check(&it, n % 4 == 0, n < 8);
+		if (n < 8)
+			continue;
+		Weft *w = weft_new();
+		run_fragments(w, model(w, &it, false), &it);
+		weft_free(w);
+	}
+}
+
 /* Rows of one fragment and of several, which overlap where they are no multiple; columns that no
  * tile divides; blocks of 8 to 32 terms, of which the last one may be shorter. */
 static void test_fragments(void **state)
@@ -526,17 +556,13 @@ static void test_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
-					   cmocka_unit_test(test_groups),
-					   cmocka_unit_test(test_offsets),
-					   cmocka_unit_test(test_fragments),
-					   cmocka_unit_test(test_long_fragments),
-					   cmocka_unit_test(test_special_values),
-					   cmocka_unit_test(test_packed),
-					   cmocka_unit_test(test_stated),
-					   cmocka_unit_test(test_stated_derivative),
-					   cmocka_unit_test(test_stated_batch),
-					   cmocka_unit_test(test_large_zero_points),
-					   cmocka_unit_test(test_refused)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_offsets),        cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_fragments),      cmocka_unit_test(test_long_fragments),
+		cmocka_unit_test(test_special_values), cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_stated),         cmocka_unit_test(test_stated_derivative),
+		cmocka_unit_test(test_stated_batch),   cmocka_unit_test(test_large_zero_points),
+		cmocka_unit_test(test_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

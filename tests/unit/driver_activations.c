@@ -224,7 +224,7 @@ static void test_tables(void **state)
 	for (uint32_t n = 0; n < 12; n++) {
 		it = (Case){.rows = rows[n / 2],
 			    .terms = n % 3 ? 128 : 100,
-			    .columns = 16 + 7 * n,
+			    .columns = 16 + 5 * n,
 			    .group = n % 3 ? 32 : 100,
 			    .least = 0,
 			    .most = 15};

@@ -120,18 +120,25 @@ static void run_fragments(Weft *w, const WeftGraph *g, const Case *c)
 		run(w, weft_jit(w, g, &o), c, "fragments, jit");
 }
 
-/* loops: by the interpreter of loop IR, which is slow, too. */
-static void check(Case *c, bool symbolic, bool loops)
+/* Runs the model by the interpreter of loop IR, as for several instruction sets. */
+static void run_loops(Weft *w, const WeftGraph *g, const Case *c)
 {
 	/* without fused multiply-add the bits are others */
 	const char *const level[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4+vnni"};
-	Weft *w = weft_new();
-	WeftGraph *g = model(w, c, symbolic);
-	define(c);
-	for (uint32_t k = 0; loops && k < sizeof level / sizeof *level; k++) {
+	for (uint32_t k = 0; k < sizeof level / sizeof *level; k++) {
 		const WeftOptions o = {.size = sizeof o, .target = level[k]};
 		run(w, weft_loops(w, g, &o), c, level[k]);
 	}
+}
+
+/* loops: by the interpreter of loop IR, which is slow, too. */
+static void check(Case *c, bool symbolic, bool loops)
+{
+	Weft *w = weft_new();
+	WeftGraph *g = model(w, c, symbolic);
+	define(c);
+	if (loops)
+		run_loops(w, g, c);
 	if (weft_has_llvm())
 		run(w, weft_jit(w, g, NULL), c, "jit");
 	weft_free(w);
@@ -238,6 +245,42 @@ static void test_tables(void **state)
 			continue;
 		Weft *w = weft_new();
 		run_fragments(w, model(w, &it, false), &it);
+		weft_free(w);
+	}
+}
+
+/* Products with weights of GGUF files that are tables: near what the interpreter of graphs gives,
+ * which adds in another order, and of the same bits by every instruction set. */
+static void test_tables_of_files(void **state)
+{
+	(void)state;
+	static const char *const kind[] = {"IQ4_NL", "IQ4_XS", "MXFP4"},
+				 *const files[] = {TEST_DATA "/gguf/kinds.gguf"};
+	static float zeros[2 * 256];
+	for (uint32_t k = 0; k < sizeof kind / sizeof *kind; k++) {
+		Weft *w = weft_new();
+		it = (Case){.rows = 5, .terms = 256, .columns = 2, .group = 32, .most = 1};
+		fill(&it, 600 + k);
+		WeftTrace *t = weft_trace_new(w, kind[k]);
+		const WeftValue x = weft_trace_input(t, "x", "f32[5, 256]"),
+				m = weft_trace_param(t, kind[k], "f32[2, 256]", zeros);
+		weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
+		WeftGraph *g = weft_trace_end(t);
+		int64_t shape[2] = {it.rows, it.terms};
+		const WeftTensor in = tensor(it.x, shape);
+		WeftTensor out;
+		if (!weft_load_weights(w, g, files, 1, NULL) || !weft_interpret(w, g, &in, 1, &out))
+			fail_msg("%s", weft_messages(w));
+		assert_true(weft_rounds_activations(w, g));
+		const WeftOptions o = {.size = sizeof o, .target = "x86-64-v4+vnni"};
+		weights_run(w, weft_loops(w, g, &o), &it, it.rows, it.want, kind[k]);
+		for (int64_t i = 0; i < it.rows * it.columns; i++) {
+			const float y = ((const float *)out.data)[i];
+			assert_true(y != 0 && fabsf(y - it.want[i]) < 1e-4f * fabsf(y));
+		}
+		run_loops(w, g, &it);
+		if (weft_has_llvm())
+			run(w, weft_jit(w, g, NULL), &it, kind[k]);
 		weft_free(w);
 	}
 }
@@ -556,13 +599,19 @@ static void test_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_offsets),        cmocka_unit_test(test_tables),
-		cmocka_unit_test(test_fragments),      cmocka_unit_test(test_long_fragments),
-		cmocka_unit_test(test_special_values), cmocka_unit_test(test_packed),
-		cmocka_unit_test(test_stated),         cmocka_unit_test(test_stated_derivative),
-		cmocka_unit_test(test_stated_batch),   cmocka_unit_test(test_large_zero_points),
-		cmocka_unit_test(test_refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
+					   cmocka_unit_test(test_groups),
+					   cmocka_unit_test(test_offsets),
+					   cmocka_unit_test(test_tables),
+					   cmocka_unit_test(test_tables_of_files),
+					   cmocka_unit_test(test_fragments),
+					   cmocka_unit_test(test_long_fragments),
+					   cmocka_unit_test(test_special_values),
+					   cmocka_unit_test(test_packed),
+					   cmocka_unit_test(test_stated),
+					   cmocka_unit_test(test_stated_derivative),
+					   cmocka_unit_test(test_stated_batch),
+					   cmocka_unit_test(test_large_zero_points),
+					   cmocka_unit_test(test_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,9 +36,11 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "weft_file.h"
 #include "weft_model.h"
 #include "weft_view.hpp"
 
@@ -190,6 +192,7 @@ struct Instance {
 class Results
 {
       public:
+	Results() = default;
 	Results(Results &&other) noexcept
 	    : status_(std::move(other.status_)), of_(std::move(other.of_)), entry_(other.entry_),
 	      block_(std::exchange(other.block_, nullptr)), end_(other.end_)
@@ -234,7 +237,8 @@ class Results
 					std::to_string(size()) + " of them");
 		return Output(block_ + k, info(k)->name);
 	}
-	Output operator[](int k) const &
+	template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+	Output operator[](I k) const &
 	{
 		return (*this)[static_cast<std::size_t>(k)];
 	}
@@ -253,7 +257,8 @@ class Results
 		return (*this)[name.c_str()];
 	}
 	Output operator[](std::size_t) const && = delete;
-	Output operator[](int) const && = delete;
+	template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+	Output operator[](I) const && = delete;
 	Output operator[](const char *) const && = delete;
 	Output operator[](const std::string &) const && = delete;
 
@@ -408,7 +413,8 @@ class Entry
 				     : Results(detail::failed(WEFT_ERR_ARGUMENT, wrong));
 	}
 	/* Runs the entry and writes the outputs to memory of the caller: row-major, of the shapes
-	 * that the outputs have. Allocates nothing once a call of these sizes was made. */
+	 * that the outputs have, which no data changes. Allocates nothing once a call of these
+	 * sizes was made. */
 	Status into(std::initializer_list<View> in, std::initializer_list<View> out) const
 	{
 		return into(in.begin(), in.size(), out.begin(), out.size());
@@ -479,12 +485,38 @@ class Entry
 		if (!code && nout != entry_->noutput)
 			code = count(status, "outputs", entry_->noutput, nout);
 		for (std::size_t k = 0; !code && k < nout; k++)
-			r->output[k] = out[k].tensor();
+			code = place(r, k, out[k], status);
 		if (!code)
 			code = run(r, r->output, status);
 		if (r)
 			of_->rooms[number_].give(r);
 		return code;
+	}
+	/* Takes a view as the place of output k. Returns WEFT_OK or an error code. */
+	int place(detail::Room *r, std::size_t k, const View &v, WeftStatus *status) const noexcept
+	{
+		const std::uint32_t number = static_cast<std::uint32_t>(k);
+		const WeftTensorInfo *info = weft_output(of_->table, entry_, number);
+		const std::int64_t *extent =
+			weft_output_shape(of_->table, entry_, r->sizes, number);
+		char why[200];
+		for (std::uint32_t d = 0; d < info->rank; d++)
+			if (extent[d] < 0) {
+				std::snprintf(
+					why, sizeof why,
+					"into: the size of output %.80s depends on data: make a "
+					"call that returns results",
+					info->name);
+				return fail(status, WEFT_ERR_ARGUMENT, why);
+			}
+		if (v.constant()) {
+			std::snprintf(why, sizeof why,
+				      "into: output %.80s would be written to const elements",
+				      info->name);
+			return fail(status, WEFT_ERR_ARGUMENT, why);
+		}
+		r->output[k] = v.tensor();
+		return WEFT_OK;
 	}
 	/* Puts arguments in the order of the inputs. Returns an empty text, or a sentence. */
 	std::string order(const Named *in, std::size_t n, std::vector<View> &ordered) const
@@ -527,6 +559,11 @@ class Model
 	explicit Model(const std::string &path, const Open &how = Open())
 	{
 		const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
+		WeftStatus told;
+		if (const int code = weft_file_check(file.c_str(), &told)) {
+			status_ = detail::failed(code, told.message);
+			return;
+		}
 		auto library = std::make_shared<detail::Library>(
 			dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL));
 		if (!library->handle) {
@@ -585,7 +622,8 @@ class Model
 			detail::mistake("there is no entry " + std::to_string(k));
 		return Entry(of_, static_cast<std::uint32_t>(k));
 	}
-	Entry entry(int k) const
+	template <typename I, std::enable_if_t<std::is_integral_v<I>, int> = 0>
+	Entry entry(I k) const
 	{
 		return entry(static_cast<std::size_t>(k));
 	}
@@ -622,6 +660,9 @@ class Model
 	}
 	Status get_state(const char *name, const View &to) const
 	{
+		if (to.constant())
+			detail::mistake("get_state: state " + std::string(name) +
+					" would be written to const elements");
 		const WeftTensor t = to.tensor();
 		return done([&](WeftStatus *s) {
 			return of_->table->state_get(of_->instance, state(name), &t, s);
@@ -661,6 +702,10 @@ class Model
 	}
 	Status get_weights(const std::vector<Named> &values, std::uint32_t flags = 0) const
 	{
+		for (const Named &n : values)
+			if (n.value.constant())
+				detail::mistake("get_weights: weight " + std::string(n.name) +
+						" would be written to const elements");
 		return weights(values, flags, of().table->get_weights);
 	}
 

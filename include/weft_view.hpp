@@ -11,6 +11,9 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#if __cplusplus >= 202002L
+#include <ranges>
+#endif
 
 #include "weft_model.h"
 
@@ -152,6 +155,9 @@ template <int code, typename T> struct ElementOf {
 template <typename T>
 inline constexpr bool is_number =
 	std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char> &&
+#if defined(__cpp_char8_t)
+	!std::is_same_v<T, char8_t> &&
+#endif
 	!std::is_same_v<T, wchar_t> && !std::is_same_v<T, char16_t> && !std::is_same_v<T, char32_t>;
 } // namespace detail
 
@@ -419,6 +425,19 @@ class View
 		return v;
 	}
 
+	/* Whether the elements are const for the program: no output is written there. */
+	bool constant() const noexcept
+	{
+		return constant_;
+	}
+	/* Marks the elements as const. */
+	View as_const() const
+	{
+		View v = *this;
+		v.constant_ = true;
+		return v;
+	}
+
 	/* Returns the tensor, which refers to this view. */
 	WeftTensor tensor() const noexcept
 	{
@@ -437,7 +456,7 @@ class View
 	const void *data_;
 	WeftDevice device_ = {WEFT_CPU, 0};
 	WeftDType dtype_;
-	bool strided_ = false;
+	bool strided_ = false, constant_ = false;
 	std::int32_t rank_;
 	std::int64_t extent_[most_dimensions], stride_[most_dimensions];
 };
@@ -445,13 +464,20 @@ class View
 /* Returns the view of row-major elements at `data`; their number is the product of the extents. */
 template <typename T> View view(T *data, std::initializer_list<std::int64_t> shape)
 {
-	return View(data, Element<std::remove_const_t<T>>::dtype, shape.begin(), shape.size());
+	const View v(data, Element<std::remove_const_t<T>>::dtype, shape.begin(), shape.size());
+	return std::is_const_v<T> ? v.as_const() : v;
 }
 
 /* Returns the view of a scalar: a tensor without dimensions. */
-template <typename T> View view(T *data)
+template <typename P, std::enable_if_t<std::is_pointer_v<P>, int> = 0> View view(const P &data)
 {
 	return view(data, {});
+}
+
+/* Returns the view of an array with one dimension. */
+template <typename T, std::size_t n> View view(T (&array)[n])
+{
+	return view(&array[0], {static_cast<std::int64_t>(n)});
 }
 
 /* Returns the view of a container of consecutive elements (std::vector, std::array, std::span) with
@@ -476,6 +502,10 @@ View view(C &c)
 {
 	return view(c.data(), {static_cast<std::int64_t>(c.size())});
 }
+template <typename C, typename T = std::remove_pointer_t<decltype(std::declval<C &>().data())>>
+View view(const C &&, std::initializer_list<std::int64_t>) = delete;
+template <typename C, typename T = std::remove_pointer_t<decltype(std::declval<C &>().data())>>
+View view(const C &&) = delete;
 
 /* An argument by name. */
 struct Named {
@@ -485,4 +515,10 @@ struct Named {
 
 } // namespace
 } // namespace weft
+
+#if defined(__cpp_lib_ranges)
+/* Views of elements outlive a Span: a temporary one converts to std::span. */
+template <typename T>
+inline constexpr bool std::ranges::enable_borrowed_range<weft::Span<T>> = true;
+#endif
 #endif

@@ -1,5 +1,6 @@
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "codegen/print/names.h"
 #include "driver/output/header.h"
@@ -30,7 +31,9 @@ typedef struct {
 	const char *table; /* the function that returns the table */
 	bool device;       /* the entry runs on a GPU */
 	const char *name;  /* of the function */
-	Names names;       /* of the arguments */
+	const char *workspace; /* the function that finds the bytes of the workspace */
+	Names names;           /* of the arguments */
+	Names *macros;         /* of the header */
 	ARRAY(Extent) extent;
 	Argument *input, *output;
 } EntryText;
@@ -50,6 +53,19 @@ static const char *element_type(DType d)
 	return integer[dtype_is_signed(part)][log];
 }
 
+/* Returns a name for an argument: no macro, type or function of the headers. */
+static const char *argument_name(EntryText *x, const char *stem)
+{
+	const char *name = c_identifier(x->arena, stem);
+	const size_t n = strlen(name);
+	bool lower = false;
+	for (const char *c = name; *c; c++)
+		lower |= islower((unsigned char)*c);
+	if (!lower || !strncasecmp(name, "weft", 4) || (n > 2 && !strcmp(name + n - 2, "_t")))
+		name = arena_printf(x->arena, "%s_", name);
+	return names_add(&x->names, name);
+}
+
 /* Returns the argument that passes an extent of an input: one argument for each symbol. */
 static const char *extent_argument(EntryText *x, const Argument *a, uint32_t d)
 {
@@ -60,7 +76,7 @@ static const char *extent_argument(EntryText *x, const Argument *a, uint32_t d)
 			return x->extent.data[k].name;
 	const char *stem =
 		symbol ? sym_name(x->syms, dim) : arena_printf(x->arena, "%s_dim%u", a->name, d);
-	const Extent e = {symbol ? dim : (Sym){0}, names_add(&x->names, stem)};
+	const Extent e = {symbol ? dim : (Sym){0}, argument_name(x, stem)};
 	array_push(x->arena, &x->extent, e);
 	return e.name;
 }
@@ -69,7 +85,7 @@ static void add_input(EntryText *x, uint32_t k)
 {
 	Argument *a = &x->input[k];
 	a->tensor = &x->e->input.data[k];
-	a->name = names_add(&x->names, a->tensor->name);
+	a->name = argument_name(x, a->tensor->name);
 	a->extent = ARENA_ARRAY(x->arena, const char *, a->tensor->rank + 1);
 	for (uint32_t d = 0; d < a->tensor->rank; d++) {
 		int64_t value;
@@ -82,8 +98,9 @@ static void add_input(EntryText *x, uint32_t k)
 static void add_arguments(EntryText *x)
 {
 	static const char *const own[] = {"instance", "workspace", "workspace_bytes", "context",
-					  "status",   "model",     "entry",           "sizes",
-					  "memory",   "inputs",    "outputs",         "code"};
+					  "status",   "model",     "bytes",           "sizes",
+					  "memory",   "inputs",    "outputs",         "code",
+					  "extents",  "snprintf"};
 	names_init(&x->names, x->arena);
 	names_reserve_cpp(&x->names);
 	for (uint32_t k = 0; k < sizeof own / sizeof *own; k++)
@@ -95,7 +112,7 @@ static void add_arguments(EntryText *x)
 	for (uint32_t k = 0; k < x->e->output.n; k++) {
 		const ProgramTensor *t = &x->e->output.data[k];
 		x->output[k] = (Argument){.tensor = t,
-					  .name = names_add(&x->names, t->name),
+					  .name = argument_name(x, t->name),
 					  .found = program_is_found(x->e, k)};
 	}
 }
@@ -127,15 +144,19 @@ static bool has_constant_sizes(const EntryText *x)
 	return !x->e->symbol.n && !x->e->nroom;
 }
 
+static const char *macro_name(const EntryText *x, const char *what)
+{
+	char *name = (char *)(uintptr_t)arena_printf(x->arena, "%s_%s", x->name, what);
+	for (char *c = name; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	return name;
+}
+
+/* Defines the macro of that name; another name if it is taken. */
 static void size_macro(const EntryText *x, Text *t, const char *what, uint64_t value)
 {
-	text_add(t, "#define ");
-	for (const char *c = x->name; *c; c++)
-		text_char(t, (char)toupper((unsigned char)*c));
-	text_char(t, '_');
-	for (const char *c = what; *c; c++)
-		text_char(t, (char)toupper((unsigned char)*c));
-	text_printf(t, " %llu\n", (unsigned long long)value);
+	text_printf(t, "#define %s %llu\n", names_add(x->macros, macro_name(x, what)),
+		    (unsigned long long)value);
 }
 
 static void element_macros(const EntryText *x, Text *t, const Argument *a, uint32_t n)
@@ -150,14 +171,14 @@ static void element_macros(const EntryText *x, Text *t, const Argument *a, uint3
 
 static void size_macros(const EntryText *x, Text *t)
 {
+	size_macro(x, t, "slots", program_nslot(x->e));
+	if (has_constant_sizes(x)) {
+		size_macro(x, t, "serial_workspace", x->e->workspace_hint);
+		if (!x->device)
+			size_macro(x, t, "workspace", WEFT_WORKSPACE_BYTES(x->e->workspace_hint));
+	}
 	element_macros(x, t, x->input, x->e->input.n);
 	element_macros(x, t, x->output, x->e->output.n);
-	size_macro(x, t, "slots", program_nslot(x->e));
-	if (!has_constant_sizes(x))
-		return;
-	size_macro(x, t, "serial_workspace", x->e->workspace_hint);
-	if (!x->device)
-		size_macro(x, t, "workspace", WEFT_WORKSPACE_BYTES(x->e->workspace_hint));
 }
 
 /* ---- the function ---- */
@@ -230,10 +251,9 @@ static void workspace_function(const EntryText *x, Text *t)
 {
 	text_printf(
 		t,
-		"\n/* Sets *bytes to the size of the workspace of %s at these extents. Returns "
-		"WEFT_OK "
-		"or an\n * error code. */\nstatic inline int %s_workspace(WeftInstance *instance",
-		x->name, x->name);
+		"\n/* Sets *bytes to the size of the workspace of %s at these extents. Returns\n"
+		" * WEFT_OK or an error code. */\nstatic inline int %s(WeftInstance *instance",
+		x->name, x->workspace);
 	list_extent_arguments(x, t);
 	text_add(t, ", uint64_t *bytes, WeftStatus *status)\n");
 	list_sizes(x, t, false);
@@ -250,12 +270,10 @@ static void run_comment(const EntryText *x, Text *t)
 		if (x->output[k].found)
 			text_printf(t,
 				    " * %s: a tensor, as WeftModel.run fills it in: its size "
-				    "depends on "
-				    "data.\n",
+				    "depends on data.\n",
 				    x->output[k].name);
-	text_printf(t,
-		    " * workspace: of at least %s_%s bytes. context and status may be NULL. */\n",
-		    x->name, has_constant_sizes(x) ? "WORKSPACE" : "workspace");
+	text_printf(t, " * workspace: of at least %s bytes. context and status may be NULL. */\n",
+		    has_constant_sizes(x) ? macro_name(x, "workspace") : x->workspace);
 }
 
 static void run_function(const EntryText *x, Text *t)
@@ -293,15 +311,18 @@ static void run_function(const EntryText *x, Text *t)
 	text_add(t, "\treturn code;\n}\n");
 }
 
-static void entry_functions(const Compilation *c, Names *names, uint32_t number, Text *t)
+static void entry_functions(const Compilation *c, Names *names, Names *macros, uint32_t number,
+			    Text *t)
 {
 	EntryText x = {.arena = c->ctx->arena,
 		       .syms = c->program->ir->syms,
 		       .e = &c->program->entry.data[number],
 		       .number = number,
 		       .table = c->o.symbol ? c->o.symbol : "weft_model",
-		       .device = c->target->gpu != NULL};
+		       .device = c->target->gpu != NULL,
+		       .macros = macros};
 	x.name = names_add(names, arena_printf(x.arena, "%s_%s", x.table, x.e->name));
+	x.workspace = names_add(names, arena_printf(x.arena, "%s_workspace", x.name));
 	add_arguments(&x);
 	text_printf(t, "\n/* ---- entry %s ---- */\n\n", x.e->name);
 	size_macros(&x, t);
@@ -344,18 +365,20 @@ static void list_entries(const Compilation *c, const WeftGraph *from, Text *t)
 
 void header_text(const Compilation *c, const WeftGraph *from, Text *t)
 {
-	Names names;
+	Names names, macros;
 	const char *table = c->o.symbol ? c->o.symbol : "weft_model";
 	names_init(&names, c->ctx->arena);
+	names_init(&macros, c->ctx->arena);
 	names_reserve(&names, "weft_model_check");
 	names_reserve(&names, arena_printf(c->ctx->arena, "%s_device", table));
 	list_entries(c, from, t);
-	text_printf(t, "#ifndef WEFT_HEADER_%s\n#define WEFT_HEADER_%s\n\n", c->name, c->name);
+	text_printf(t, "#ifndef WEFT_HEADER_%s_%s\n#define WEFT_HEADER_%s_%s\n\n", c->name, table,
+		    c->name, table);
 	text_printf(t,
 		    "#include <stdio.h>\n\n#include \"weft_model.h\"\n\n#ifdef __cplusplus\n"
 		    "extern \"C\" {\n#endif\n\nconst WeftModel *%s(void);\n",
 		    table);
 	for (uint32_t k = 0; k < c->program->entry.n; k++)
-		entry_functions(c, &names, k, t);
+		entry_functions(c, &names, &macros, k, t);
 	text_add(t, "\n#ifdef __cplusplus\n}\n#endif\n#endif\n");
 }

@@ -9,7 +9,7 @@ extern "C" {
 }
 
 fn main() -> Result<(), weft::Error> {
-    let net = weft::Model::open(unsafe { weft_model() })?;
+    let net = unsafe { weft::Model::open(weft_model()) }?;
     let x = [0.5, -1.0, 0.25, 2.0, 1.0, 1.0, -1.0, 0.0];
     let y = net.call(&[(&x, &[2, 4])])?;
     for row in y[0].data.chunks(3) {

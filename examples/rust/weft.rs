@@ -127,7 +127,10 @@ pub struct Array {
 
 impl Model {
     /// Opens the model that the function weft_model of a linked file returns.
-    pub fn open(table: *const Table) -> Result<Model, Error> {
+    ///
+    /// # Safety
+    /// The table is one that weft_model of a compiled model returned, and the file stays loaded.
+    pub unsafe fn open(table: *const Table) -> Result<Model, Error> {
         let table = unsafe { table.as_ref() }.filter(|t| t.abi == ABI).ok_or(Error { code: 7, message: "a model of another version".into() })?;
         let mut status = Status { code: 0, message: [0; 508] };
         let mut instance = std::ptr::null_mut();
@@ -161,7 +164,8 @@ impl Model {
             byte_offset: 0,
         };
         for (data, shape) in inputs {
-            if shape.iter().any(|&d| d < 0) || shape.iter().product::<i64>() != data.len() as i64 {
+            let count = shape.iter().try_fold(1i64, |n, &d| if d < 0 { None } else { n.checked_mul(d) });
+            if count != Some(data.len() as i64) {
                 return wrong(format!("{} elements for the shape {:?}", data.len(), shape));
             }
         }

@@ -135,7 +135,8 @@ static void answer(Batch *b, Request **r, int n)
 	const int code = run_model(b, n, last_deadline(r, n), &status);
 	atomic_fetch_add(&b->counts.batches, 1);
 	atomic_fetch_add(&b->counts.rows, (uint64_t)n);
-	if (code == WEFT_ERR_CHECK && n > 1) { /* one row is wrong: the others are answered */
+	if (code && code != WEFT_ERR_CANCELLED && code != WEFT_ERR_DEADLINE && n > 1) {
+		/* one row is wrong, or all together need too much memory */
 		for (int k = 0; k < n; k++)
 			answer(b, &r[k], 1);
 		return;
@@ -222,6 +223,13 @@ bool batch_open(Batch *b, const WeftModel *m, const BatchOptions *o)
 	}
 	b->model = m;
 	b->entry = weft_entry(m, 0);
+	if (!b->entry->ninput || !b->entry->noutput || !weft_symbol(m, b->entry, 0)) {
+		fprintf(stderr, "expected a model with inputs and outputs, whose first dimension "
+				"is the batch\n");
+		return false;
+	}
+	if (weft_symbol(m, b->entry, 0)->hi < b->options.most)
+		b->options.most = (int)weft_symbol(m, b->entry, 0)->hi;
 	b->sizes = malloc(b->entry->sizes_bytes);
 	b->in = calloc(b->entry->ninput + 1, sizeof *b->in);
 	b->out = calloc(b->entry->noutput + 1, sizeof *b->out);

@@ -27,19 +27,22 @@
 #include <strings.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "batch.h"
+#include "weft_file.h"
 
-enum { HEAD = 4096, MOST_CONNECTIONS = 1024, EVENTS = 64 };
+enum { HEAD = 4096, MOST_CONNECTIONS = 1024, EVENTS = 64, MOST_MS = 1000000000 };
 
 typedef struct Connection {
 	int fd;      /* -1: dropped */
 	bool busy;   /* its request is in the queue: nothing is read */
 	bool closed; /* by the client, while busy */
 	bool keeps;  /* the connection stays open after the answer */
+	bool writes; /* the answer is being sent: counted in Server.writing */
 	bool drains; /* answered; what the client still sends is read, so that it sees the answer */
 	char *in;    /* HEAD + in_bytes + 1 */
 	size_t n;    /* bytes in it */
@@ -55,7 +58,8 @@ typedef struct {
 	int epoll, listener, wake, signals;
 	int64_t deadline; /* ns that a request may take; 0: any */
 	bool stopping;
-	int connections, busy;
+	int connections, busy, most;  /* connections: at most `most` */
+	int writing;                  /* connections whose answer is being sent */
 	Connection *all;              /* the last one that was made */
 	Connection *_Atomic finished; /* requests that the batches' thread has answered */
 	Connection *dropped, *spare;  /* dropped ones are spare after the events in progress */
@@ -66,6 +70,8 @@ typedef struct {
 
 static void watch(Server *s, Connection *c, uint32_t events)
 {
+	s->writing += !!(events & EPOLLOUT) - c->writes;
+	c->writes = events & EPOLLOUT;
 	struct epoll_event e = {.events = events, .data.ptr = c};
 	epoll_ctl(s->epoll, EPOLL_CTL_MOD, c->fd, &e);
 }
@@ -79,6 +85,8 @@ static void drop(Server *s, Connection *c)
 	}
 	close(c->fd);
 	c->fd = -1;
+	s->writing -= c->writes;
+	c->writes = false;
 	c->next = s->dropped;
 	s->dropped = c;
 	s->connections--;
@@ -181,7 +189,8 @@ static const char *header(const char *line, const char *end, const char *name)
 
 static void predict(Server *s, Connection *c, const char *deadline, const char *body)
 {
-	const int64_t ms = deadline ? strtoll(deadline, NULL, 10) : 0;
+	const int64_t asked = deadline ? strtoll(deadline, NULL, 10) : 0;
+	const int64_t ms = asked < MOST_MS ? asked : MOST_MS;
 	c->request.deadline = ms > 0        ? now_ns() + ms * 1000000
 			      : s->deadline ? now_ns() + s->deadline
 					    : 0;
@@ -208,11 +217,14 @@ static bool handle(Server *s, Connection *c, size_t head)
 		*p = 0;
 	const char *length = header(copy, copy + head, "Content-Length"),
 		   *connection = header(copy, copy + head, "Connection");
+	const char *after = length + (length ? strspn(length, "0123456789") : 0);
+	const bool plain = !length || (after != length && after - length < 16 && !*after &&
+				       !header(after, copy + head, "Content-Length"));
 	const unsigned long long bytes = length ? strtoull(length, NULL, 10) : 0;
 	const bool right = !strncmp(copy, "POST /predict ", 14);
 	c->keeps =
 		strstr(copy, " HTTP/1.1") && (!connection || strcasecmp(connection, "close") != 0);
-	if (header(copy, copy + head, "Transfer-Encoding") || bytes > s->batch.in_bytes ||
+	if (!plain || header(copy, copy + head, "Transfer-Encoding") || bytes > s->batch.in_bytes ||
 	    (right && bytes != s->batch.in_bytes)) {
 		char why[96];
 		snprintf(why, sizeof why, "a body of %llu bytes, expected %zu\n", bytes,
@@ -230,7 +242,10 @@ static bool handle(Server *s, Connection *c, size_t head)
 		send_metrics(s, c);
 	else if (!strncmp(copy, "GET /health ", 12))
 		say(s, c, "200 OK", "ok\n");
-	else
+	else if (!strncmp(copy, "HEAD ", 5)) {
+		c->keeps = false; /* such an answer has no body */
+		answer(s, c, "405 Method Not Allowed", "text/plain", "", 0);
+	} else
 		say(s, c, "404 Not Found", "POST /predict, GET /metrics, GET /health\n");
 	c->n -= head + (size_t)bytes;
 	memmove(c->in, body + bytes, c->n);
@@ -307,7 +322,7 @@ static Connection *connection_new(Server *s, int fd)
 	if (!c || !c->in || !c->out || !c->request.in || !c->request.out)
 		return NULL;
 	c->fd = fd;
-	c->busy = c->closed = c->keeps = c->drains = false;
+	c->busy = c->closed = c->keeps = c->drains = c->writes = false;
 	c->n = c->nout = c->sent = 0;
 	return c;
 }
@@ -316,7 +331,7 @@ static void accept_all(Server *s)
 {
 	int fd, one = 1;
 	while ((fd = accept4(s->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		Connection *c = s->connections < MOST_CONNECTIONS ? connection_new(s, fd) : NULL;
+		Connection *c = s->connections < s->most ? connection_new(s, fd) : NULL;
 		if (!c) {
 			close(fd);
 			continue;
@@ -334,10 +349,11 @@ static void done(void *user, Request *r)
 	Server *s = user;
 	Connection *c = (Connection *)((char *)r - offsetof(Connection, request));
 	const uint64_t one = 1;
-	c->next = atomic_load(&s->finished);
-	while (!atomic_compare_exchange_weak(&s->finished, &c->next, c))
-		;
-	if (!c->next && write(s->wake, &one, sizeof one) < 0)
+	Connection *before = atomic_load(&s->finished);
+	do
+		c->next = before;
+	while (!atomic_compare_exchange_weak(&s->finished, &before, c));
+	if (!before && write(s->wake, &one, sizeof one) < 0)
 		abort();
 }
 
@@ -360,13 +376,15 @@ static void stop(Server *s)
 	if (s->stopping)
 		atomic_store(&s->batch.cancel, 1);
 	s->stopping = true;
-	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listener, NULL);
+	if (s->listener >= 0)
+		close(s->listener);
+	s->listener = -1;
 }
 
 static void serve(Server *s)
 {
 	struct epoll_event e[EVENTS];
-	while (!s->stopping || s->busy) {
+	while (!s->stopping || s->busy || s->writing) {
 		const int n = epoll_wait(s->epoll, e, EVENTS, -1);
 		for (int k = 0; k < n; k++) {
 			Connection *c = e[k].data.ptr;
@@ -404,6 +422,10 @@ static int begin(Server *s, int port)
 	int one = 1;
 	socklen_t n = sizeof at;
 	sigset_t set;
+	struct rlimit files;
+	s->most = MOST_CONNECTIONS;
+	if (!getrlimit(RLIMIT_NOFILE, &files) && files.rlim_cur < MOST_CONNECTIONS + 32)
+		s->most = files.rlim_cur > 64 ? (int)files.rlim_cur - 32 : 32;
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -444,6 +466,11 @@ static void end(Server *s)
 static const WeftModel *load(const char *path)
 {
 	const WeftModel *(*get)(void) = NULL;
+	WeftStatus status;
+	if (weft_file_check(path, &status)) {
+		fprintf(stderr, "%s\n", status.message);
+		return NULL;
+	}
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (so)
 		*(void **)&get = dlsym(so, "weft_model");
@@ -458,26 +485,28 @@ int main(int argc, char **argv)
 	BatchOptions o = {.most = 16, .capacity = 256, .wait = 0, .done = done, .user = &s};
 	int port = 8080;
 	for (int k = 2; k + 1 < argc; k += 2) {
-		const long n = atol(argv[k + 1]);
-		if (!strcmp(argv[k], "--port"))
+		char *end;
+		const long long n = strtoll(argv[k + 1], &end, 10);
+		const bool number = end != argv[k + 1] && !*end && n >= 0 && n <= MOST_MS;
+		if (number && !strcmp(argv[k], "--port") && n < 65536)
 			port = (int)n;
-		else if (!strcmp(argv[k], "--batch") && n > 0)
+		else if (number && !strcmp(argv[k], "--batch") && n > 0 && n <= 65536)
 			o.most = (int)n;
-		else if (!strcmp(argv[k], "--queue") && n > 0)
+		else if (number && !strcmp(argv[k], "--queue") && n > 0 && n <= 1 << 20)
 			o.capacity = (int)n;
-		else if (!strcmp(argv[k], "--wait-us"))
+		else if (number && !strcmp(argv[k], "--wait-us"))
 			o.wait = n * 1000;
-		else if (!strcmp(argv[k], "--deadline-ms"))
+		else if (number && !strcmp(argv[k], "--deadline-ms"))
 			s.deadline = n * 1000000;
-		else if (!strcmp(argv[k], "--memory"))
-			o.memory = (uint64_t)n;
+		else if (number && !strcmp(argv[k], "--memory-mb"))
+			o.memory = (uint64_t)n << 20;
 		else
 			argc = 0;
 	}
 	if (argc < 2 || argc % 2) {
 		fprintf(stderr,
 			"usage: server MODEL.so [--port N] [--batch N] [--queue N] [--wait-us N] "
-			"[--deadline-ms N] [--memory BYTES]\n");
+			"[--deadline-ms N] [--memory-mb N]\n");
 		return 2;
 	}
 	const WeftModel *m = load(argv[1]);

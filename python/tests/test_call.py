@@ -1,5 +1,6 @@
 """Calls of compiled models: arguments, results, errors."""
 import array
+import pickle
 import sys
 import threading
 import time
@@ -151,6 +152,8 @@ def test_results_by_name(compiled):
     y = m(np.ones((2, 3), np.float32), np.ones(3, np.float32))
     names = [t.name for t in m.outputs]
     assert isinstance(y, tuple) and y[0] is getattr(y, names[0]) and y[1] is getattr(y, names[1])
+    same = pickle.loads(pickle.dumps(y))
+    assert type(same) is type(y) and np.array_equal(same[1], y[1])
     first, second = y
     assert first is y[0] and second is y[1]
     m.record = None

@@ -89,7 +89,14 @@ class State(MutableMapping):
 @functools.cache
 def _record(names: tuple[str, ...]) -> Callable[[tuple], tuple]:
     """Makes a tuple with fields of these names of a tuple. A name that is no identifier has the number of the result: _2."""
-    return namedtuple("Results", names, rename=True)._make
+    made = namedtuple("Results", names, rename=True)
+    made.__reduce__ = lambda self: (_results, (names, tuple(self)))
+    return made._make
+
+
+def _results(names: tuple[str, ...], values: tuple) -> tuple:
+    """Of a pickle."""
+    return _record(names)(values)
 
 
 class Entries(dict):

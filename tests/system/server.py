@@ -97,6 +97,10 @@ def protocol(s):
     expect(s.post(b"abc")[0] == 400 and b"expected 72" in s.post(b"abc")[1], "a body that is too short")
     expect(s.post(b"a" * 100000)[0] == 400, "a body that is too long")
     expect(s.raw(b"POST /predict HTTP/1.1\r\n" + b"a" * 5000).startswith(b"HTTP/1.1 431"), "a header that is too long")
+    for length in (b"72abc", b"72, 72", b"-72", b"18446744073709551688", b"72\r\nContent-Length: 72"):
+        expect(s.raw(b"POST /predict HTTP/1.1\r\nContent-Length: " + length + b"\r\n\r\n" + row(1, 2, 3, 4)).startswith(b"HTTP/1.1 400"), f"{length}")
+    expect(s.raw(b"HEAD /health HTTP/1.1\r\n\r\n").endswith(b"\r\n\r\n"), "HEAD")
+    expect(s.post(row(1, 2, 3, 4), X_Deadline_Ms="9223372036854775807")[0] == 200, "a deadline that is far away")
     expect(s.raw(b"\r\n\r\n").startswith(b"HTTP/1.1 404"), "an empty request")
     expect(s.raw(b"POST /predict HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n").startswith(b"HTTP/1.1 400"), "chunks")
     request = b"POST /predict HTTP/1.1\r\nContent-Length: 72\r\n\r\n" + row(1, 2, 3, 4)
@@ -135,6 +139,18 @@ def limits(s):
     expect(metric(s, "queue_length") == 0 and metric(s, "model_calls_busy") == 0, "what is left")
 
 
+def bounded(s):
+    """A model of at most 2 rows behind a larger --batch: batches have 2."""
+    got = []
+    threads = [threading.Thread(target=lambda: got.append(s.post(row(1, 2, 3, 4))[0])) for _ in range(12)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    expect(got == [200] * 12, f"a model with a bounded batch: {got}")
+    expect(s.end() == 0, "the end")
+
+
 def stops(s):
     """Requests in the queue are answered before the server ends."""
     got = []
@@ -163,7 +179,7 @@ with tempfile.TemporaryDirectory() as folder:
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if "--sanitize" in sys.argv else []
     subprocess.run([*build, *sanitizers, source / "server.c", source / "batch.c", "-o", f"{folder}/server", "-ldl", "-pthread"], check=True)
     subprocess.run([*build, source / "load.c", "-o", f"{folder}/load", "-lm"], check=True)
-    for name, text in ("pick", PICK), ("long", LONG):
+    for name, text in ("pick", PICK), ("long", LONG), ("two", PICK.replace("<= 64", "<= 2")):
         pathlib.Path(f"{folder}/{name}.ir").write_text(text)
         subprocess.run([weft, "compile", f"{folder}/{name}.ir", "-o", f"{folder}/{name}.so"], check=True, stdout=subprocess.DEVNULL)
     s = Served(folder, f"{folder}/pick.so", "--batch", 8)
@@ -174,6 +190,7 @@ with tempfile.TemporaryDirectory() as folder:
     expect("failed 0 " in load.stdout, f"load: {load.stdout}{load.stderr}")
     expect(metric(s, 'requests_total{outcome="wrong"}') == 60, "wrong rows are counted")
     expect(s.end() == 0, "the end")
+    bounded(Served(folder, f"{folder}/two.so", "--batch", 16, "--wait-us", 20000))
     s = Served(folder, f"{folder}/long.so", "--batch", 2, "--queue", 4)
     limits(s)
     stops(s)

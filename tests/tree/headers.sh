@@ -17,6 +17,14 @@ emit() {
 }
 emit one.h "$root/examples/digits/digits_cnn.pt2"
 emit two.h step="$root/tests/golden/graphs/step.pt2" peek="$root/tests/golden/graphs/peek.pt2" --name '2 entries'
+names=
+for n in EOF BUFSIZ INT64_MAX weft_model weft_output_shape snprintf uint64_t uintptr_t WEFT_CPU int class x X memory; do
+	names="$names${names:+, }%$n: f32[B, 3]"
+done
+for entry in run run_workspace; do
+	echo "graph @g($names) where 0 <= B <= 9 { %y = aten.add.Tensor(%x, %X) return %y }" >"$out/$entry.ir"
+done
+emit four.h run="$out/run.ir" run_workspace="$out/run_workspace.ir" --symbol names
 emit three.h "$root/tests/data/mlp.pt2" --output-names '*/ int x; /*??/\' --symbol other_model
 
 # accepts LANGUAGE COMPILER...: the file $out/x.LANGUAGE is compiled without a word.
@@ -29,7 +37,7 @@ accepts() {
 
 # all LANGUAGE COMPILER...: each header alone, and in orders that matter.
 all() {
-	for headers in one.h two.h three.h 'three.h two.h one.h' 'weft_call.h one.h weft_trace.h two.h' weft.h weft_backend.h 'weft_op.h weft_backend.h weft_trace.h' weft_call.h 'weft_call.h weft.h' weft_file.h 'weft_file.h weft_call.h' weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
+	for headers in one.h two.h three.h four.h 'three.h two.h one.h' 'weft_call.h one.h weft_trace.h two.h' weft.h weft_backend.h 'weft_op.h weft_backend.h weft_trace.h' weft_call.h 'weft_call.h weft.h' weft_file.h 'weft_file.h weft_call.h' weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
 		for h in $headers; do
 			echo "#include <$h>"
 		done >"$out/x.$1"

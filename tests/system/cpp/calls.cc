@@ -72,10 +72,35 @@ static void results(const weft::Model &net)
 	std::array<float, 6> out = {};
 	net.into({weft::view(rows, {2, 4})}, {weft::view(out, {2, 3})});
 	expect(close_to(weft::Span<float>(out.data(), 6), 6), "what into writes");
+	expect(y.size() == 0 && z[0u].size() == 6 && z[std::int64_t{0}].size() == 6,
+	       "indices of all types");
+	const float one[] = {1, 2, 3};
+	expect(weft::view(one).tensor().ndim == 1 && weft::view(&one[0]).tensor().ndim == 0,
+	       "arrays");
 	expect(net.entry("run").inputs()[0].text() == "x: f32[s77, 4]", "the text of an input");
 	expect(net.entry(0).outputs()[0].extent(1) == 3 &&
 		       net.entry(0).outputs()[0].extent(0) == -1,
 	       "extents");
+}
+
+/* A file that was copied by half: an error, and no signal. */
+static void half_copied(const std::string &folder)
+{
+	FILE *from = std::fopen((folder + "/net.so").c_str(), "rb"),
+	     *to = std::fopen((folder + "/cut.so").c_str(), "wb");
+	char part[8192];
+	expect(from && to && std::fread(part, 1, sizeof part, from) == sizeof part &&
+		       std::fwrite(part, 1, sizeof part, to) == sizeof part,
+	       "a file that is copied by half");
+	if (from)
+		std::fclose(from);
+	if (to)
+		std::fclose(to);
+#ifdef WEFT_NO_EXCEPTIONS
+	expect(!weft::Model(folder + "/cut.so"), "a model that was copied by half");
+#else
+	refused([&] { weft::Model(folder + "/cut.so"); }, WEFT_ERR_FILE, "cut.so");
+#endif
 }
 
 static void mistakes(const weft::Model &net)
@@ -98,6 +123,12 @@ static void mistakes(const weft::Model &net)
 		WEFT_ERR_INPUT, "output linear_1");
 	refused([&] { return net.into({weft::view(rows, {2, 4})}, {}); }, WEFT_ERR_ARGUMENT,
 		"1 outputs");
+	const std::array<float, 6> constant = {};
+	refused(
+		[&] {
+			return net.into({weft::view(rows, {2, 4})}, {weft::view(constant, {2, 3})});
+		},
+		WEFT_ERR_ARGUMENT, "const elements");
 	const double wide[4] = {};
 	refused([&] { return net({weft::view(wide, {1, 4})}); }, WEFT_ERR_INPUT, "input x");
 #ifndef WEFT_NO_EXCEPTIONS
@@ -181,9 +212,29 @@ static void data_sizes(const std::string &path)
 		       "sizes that depend on data");
 		expect(y[2].as<std::int64_t>().size() == static_cast<std::size_t>(kept),
 		       "elements of such a size");
+		std::vector<float> boxes(200), scores_(50);
+		std::vector<std::int64_t> labels(50);
+		refused(
+			[&] {
+				return net.into({weft::view(x, {n, 6})},
+						{weft::view(boxes, {50, 4}), weft::view(scores_),
+						 weft::view(labels)});
+			},
+			WEFT_ERR_ARGUMENT, "depends on data");
 		expect(y[1].size() == 0 || y[1].as<float>()[0] > 0.3f, "values of such a size");
 	}
 }
+
+/* Whether a temporary of this type can be viewed: elements would be gone. */
+template <typename C, typename = void> struct Viewed : std::false_type {
+};
+template <typename C>
+struct Viewed<C, std::void_t<decltype(weft::view(std::declval<C>()))>> : std::true_type {
+};
+static_assert(Viewed<std::vector<float> &>::value && Viewed<const std::vector<float> &>::value,
+	      "lvalues");
+static_assert(!Viewed<std::vector<float>>::value && !Viewed<const std::vector<float>>::value,
+	      "temporaries");
 
 /* Many threads call one model. */
 static void together(const weft::Model &net)
@@ -226,6 +277,7 @@ int main(int argc, char **argv)
 	weft::Model net{folder + "/net.so"};
 	results(net);
 	mistakes(net);
+	half_copied(folder);
 	weights(net);
 	together(net);
 	states(folder + "/state.so");

@@ -741,14 +741,14 @@ static bool eval_fields(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 	const uint8_t *x = in->data;
 	uint8_t *y = out->data;
 	uint32_t ntable;
-	const Sym *table = node_ints(g, n, "table", &ntable);
-	uint8_t value[FIELD_TABLE];
-	for (uint32_t k = 0; k < FIELD_TABLE; k++)
-		value[k] = (uint8_t)(ntable ? sym_const(g->ir->syms, table[k]) : k);
+	int64_t value[FIELD_TABLE];
+	TRY(eval_ints(e, g, n, "table", value, &ntable));
+	for (uint32_t k = ntable; k < FIELD_TABLE; k++)
+		value[k] = k;
 	for (int64_t i = 0; i < numel; i++)
 		for (int64_t k = 0; k < count; k++)
 			y[(i / inner * count + k) * inner + i % inner] =
-				value[x[i] >> k * bits & ((1 << bits) - 1)];
+				(uint8_t)value[x[i] >> k * bits & ((1 << bits) - 1)];
 	return true;
 }
 

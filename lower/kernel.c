@@ -249,6 +249,20 @@ bool trace_needs_more(const Trace *t, Kx x, uint64_t axes)
 	return false;
 }
 
+/* Returns the field of x that element idx[] of n is, or what it numbers. */
+static Kx trace_field(Trace *t, Node n, Kx x, const Sym *idx)
+{
+	const Graph *g = t->s->g;
+	uint32_t count;
+	const Sym *byte = node_ints(g, n, "table", &count);
+	const Kx field = kx_field(t->s->l, t->k, x, idx[node_int(g, n, "dim")],
+				  (uint32_t)node_int(g, n, "bits"));
+	uint64_t table[2] = {0};
+	for (uint32_t i = 0; i < count; i++)
+		table[i / 8] |= (uint64_t)sym_const(g->ir->syms, byte[i]) << i % 8 * 8;
+	return count ? kx_look_up(t->s->l, t->k, field, table[0], table[1]) : field;
+}
+
 /* Makes x depend on the checked indices `first` to `end` - 1. Checks are made where an index is
  * used. An index that makes no difference, because all elements are the same, is checked all the
  * same: x is chosen by it. */
@@ -287,8 +301,7 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 		return outside;
 	Kx x = trace_guarded(t, node_in(t->s->g, n, 0), m.map.in[0], guard, m.cond, outside);
 	if (op_lower(node_op(t->s->g, n))->fields)
-		return kx_field(t->s->l, t->k, x, idx[node_int(t->s->g, n, "dim")],
-				(uint32_t)node_int(t->s->g, n, "bits"));
+		return trace_field(t, n, x, idx);
 	return nasked == nvar || trace_reads_stored(t, node_in(t->s->g, n, 0))
 		       ? x
 		       : keep_checks(t, x, nvar, nasked);

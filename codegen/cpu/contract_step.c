@@ -157,6 +157,21 @@ Lx contract_block_sum(ContractCode *c, Lx accumulator)
 	return c->p->axes.row->pairs ? add_pairs(c, accumulator, contract_zero(c)) : accumulator;
 }
 
+/* Returns the bytes of a table that the bytes of x, below 16, number. */
+static Lx look_up(LoopFn *f, LType t, Lx x, const uint64_t table[2])
+{
+	enum { WORD_BITS = 32, EIGHTS = 0x08080808 };
+	Lx part[2];
+	x = lx_var(f, ls_let(f, "number", x));
+	for (uint32_t k = 0; k < 2; k++) {
+		const Lx low = lx_int_of(f, t, (uint32_t)table[k]),
+			 high = lx_int_of(f, t, (int64_t)(table[k] >> WORD_BITS)),
+			 at = k ? lx_sc(f, SC_xor, t, (Lx[]){x, lx_int_of(f, t, EIGHTS)}, 2) : x;
+		part[k] = lx_sc(f, SC_lookup8, t, (Lx[]){at, low, high}, 3);
+	}
+	return lx_sc(f, SC_or, t, part, 2);
+}
+
 Lx contract_half(ContractCode *c, Lx bytes, uint32_t number)
 {
 	enum { HALF_BITS = 4, LOW_HALVES = 0x0f0f0f0f };
@@ -164,9 +179,9 @@ Lx contract_half(ContractCode *c, Lx bytes, uint32_t number)
 	const LType t = lx_type(f, bytes);
 	if (number)
 		bytes = lx_sc(f, SC_shr, t, (Lx[]){bytes, lx_int_of(f, t, HALF_BITS)}, 2);
-	return lx_var(f,
-		      ls_let(f, "half",
-			     lx_sc(f, SC_and, t, (Lx[]){bytes, lx_int_of(f, t, LOW_HALVES)}, 2)));
+	const Lx half = lx_sc(f, SC_and, t, (Lx[]){bytes, lx_int_of(f, t, LOW_HALVES)}, 2),
+		 value = c->p->axes.looked_up ? look_up(f, t, half, c->p->axes.table) : half;
+	return lx_var(f, ls_let(f, "half", value));
 }
 
 /* ---- sums of columns ---- */

@@ -114,6 +114,8 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 	*x = (ContractAxes){.n = vector_axis(in, contraction_columns(&in->contraction)),
 			    .half = NO_AXIS,
 			    .nfield = 1,
+			    .looked_up = in->contraction.looked_up,
+			    .table = {in->contraction.table[0], in->contraction.table[1]},
 			    .row = in->row};
 	if (!find_fields(in, x))
 		return refuse_near("words have many fields, or not along one axis");
@@ -213,7 +215,10 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 			       ? refuse("what is decoded is multiplied element by element")
 			       : taken();
 	/* a half of a byte is an element of i8, too */
-	const DType of_b = x->half != NO_AXIS && row->b == DT_i8 ? DT_i8 : stored(in, b);
+	const uint8_t *most = in->nest->k->stage.data[in->contraction.sum].reduce.most;
+	const bool is_small = most[b.i == in->contraction.b.i] <= INT8_MAX,
+		   is_signed = x->half != NO_AXIS && row->b == DT_i8 && is_small;
+	const DType of_b = is_signed ? DT_i8 : stored(in, b);
 	if (row->a != DT_none && (stored(in, a) != row->a || of_b != row->b))
 		return refuse("operands have other dtypes");
 	if (x->half != NO_AXIS &&
@@ -224,7 +229,6 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 		return refuse_near("sums of blocks are not what the instruction adds up");
 	if (!x->nblock && x->half != NO_AXIS && row->nfrag)
 		return refuse_near("fragments of halves of bytes are blocks");
-	const uint8_t *most = in->nest->k->stage.data[in->contraction.sum].reduce.most;
 	if (row->signs && (!most[0] || 2 * most[0] * most[1] > INT16_MAX ||
 			   most[a.i != in->contraction.a.i] > INT8_MAX))
 		return refuse("sums of pairs of 16 bits may overflow");

@@ -36,6 +36,8 @@ typedef struct {
 	uint32_t half;   /* the axis, not in k[], that numbers the halves of b's bytes, or the
 			    fields of b's words (DecodedB); NO_AXIS: whole elements are
 			    multiplied */
+	bool looked_up;  /* the halves number bytes of a table (Contraction.table) */
+	uint64_t table[2];
 	uint32_t nfield; /* its extent; else 1. A step of k has so many products */
 	const MicroKernel *row; /* how steps are multiplied */
 	uint32_t grouped;       /* with groups: the summed axis whose groups k[nk - 1] counts */

@@ -202,8 +202,44 @@ Kx kx_field(const Lowered *l, Kernel *k, Kx x, Sym number, uint32_t bits)
 	return kx_op(k, arena, OP_bit_and, d, (Kx[]){low, mask_of(k, arena, d, bits)}, 2);
 }
 
+Kx kx_look_up(const Lowered *l, Kernel *k, Kx field, uint64_t low, uint64_t high)
+{
+	enum { ENTRIES = 8, LEAST = ENTRIES - 1, BYTE_SHIFT = 3, BYTE = 8 };
+	Arena *arena = l->ir->ctx->arena;
+	const DType d = k->kx.data[field.i].dtype;
+	const Kx n = kx_to(k, arena, DT_i64, field),
+		 entries = kx_const_int(k, arena, DT_i64, ENTRIES),
+		 is_low = kx_op(k, arena, OP_lt, DT_bool, (Kx[]){n, entries}, 2),
+		 half = kx_select(k, arena, is_low, kx_const_int(k, arena, DT_i64, (int64_t)low),
+				  kx_const_int(k, arena, DT_i64, (int64_t)high)),
+		 least = kx_const_int(k, arena, DT_i64, LEAST),
+		 place = kx_op(k, arena, OP_bit_and, DT_i64, (Kx[]){n, least}, 2),
+		 shift = kx_const_int(k, arena, DT_i64, BYTE_SHIFT),
+		 by = kx_op(k, arena, OP_shift_left, DT_i64, (Kx[]){place, shift}, 2),
+		 at = kx_op(k, arena, OP_shift_right, DT_i64, (Kx[]){half, by}, 2),
+		 mask = mask_of(k, arena, DT_i64, BYTE);
+	return kx_to(k, arena, d, kx_op(k, arena, OP_bit_and, DT_i64, (Kx[]){at, mask}, 2));
+}
+
+Kx kx_looked_up(const Kernel *k, Kx x, uint64_t table[2])
+{
+	const KxData *d = k->kx.data, *byte = &d[kx_unconverted(k, x).i];
+	if (byte->kind != KX_OP || kx_basic(k, byte->in[0]) != SC_shr)
+		return (Kx){0};
+	const Kx half = d[byte->in[0].i].in[0];
+	if (kx_basic(k, half) != SC_select)
+		return (Kx){0};
+	const Kx *in = d[half.i].in;
+	for (uint32_t i = 0; i < 2; i++)
+		table[i] = (uint64_t)d[in[1 + i].i].c.i;
+	return kx_unconverted(k, d[in[0].i].in[0]);
+}
+
 Kx kx_half(SymTab *syms, const Kernel *k, Kx field, uint32_t *axis)
 {
+	uint64_t table[2];
+	const Kx below = kx_looked_up(k, field, table);
+	field = below.i ? below : field;
 	const KxData *d = k->kx.data, *low = &d[d[kx_unconverted(k, field).i].in[0].i],
 		     *by = &d[kx_unconverted(k, low->in[1]).i];
 	Sym coef, rest;

@@ -30,8 +30,15 @@ ScOp kx_basic(const Kernel *, Kx x);
 
 /* Returns field `number` of the integer x, of so many bits, from the lowest bits on. */
 Kx kx_field(const Lowered *, Kernel *, Kx x, Sym number, uint32_t bits);
-/* Returns the integer of which `field`, a kx_field of 4 bits, perhaps converted, is a field, if its
- * number is an axis of the kernel, of extent 2: sets *axis to the axis' number + 1. Else none. */
+/* Returns the byte of a table that is numbered by a field of 4 bits: low has the first eight bytes,
+ * from the lowest bits on, high the others. */
+Kx kx_look_up(const Lowered *, Kernel *, Kx field, uint64_t low, uint64_t high);
+/* Returns the field that numbers x, a kx_look_up, perhaps converted, and sets the table; none if x
+ * is something else. */
+Kx kx_looked_up(const Kernel *, Kx x, uint64_t table[2]);
+/* Returns the integer of which `field`, a kx_field of 4 bits, perhaps looked up and converted, is a
+ * field, if its number is an axis of the kernel, of extent 2: sets *axis to the axis' number + 1.
+ * Else none. */
 Kx kx_half(SymTab *, const Kernel *, Kx field, uint32_t *axis);
 
 /* Returns v < 0 ? v + extent : v, of an i64 v. */

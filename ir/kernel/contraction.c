@@ -144,6 +144,7 @@ static Contraction contraction_of(SymTab *syms, const Kernel *k, uint32_t stage)
 		Kx *of = i ? &c.b : &c.a;
 		if (st->reduce.half != i + 1)
 			continue;
+		c.looked_up = kx_looked_up(k, *of, c.table).i;
 		*of = kx_half(syms, k, *of, &c.half);
 		c.half_of_b = i;
 	}

@@ -14,6 +14,8 @@ typedef struct {
 	uint32_t half;       /* the summed axis + 1, of extent 2, that numbers the halves of one
 				operand's bytes, which are multiplied; 0: whole elements are */
 	bool half_of_b;
+	bool looked_up;    /* the halves number bytes of `table`, which are multiplied */
+	uint64_t table[2]; /* its halves (kx_look_up) */
 	Kx decoded; /* what is multiplied of b, if it is computed of the load element by element,
 		       besides of loads of other values that differ along fewer axes (scales of
 		       groups); none: b is multiplied. The other operand is a then, whichever is

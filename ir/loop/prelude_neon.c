@@ -23,6 +23,10 @@ const PreludeRow prelude_neon[] = {
 	UNARY("trunc", "vrnd"),
 	UNARY("rint", "vrndn"),
 	{"select", SET_4, SET_4, NV, "($T)vbslq_u32((uint32x4_t)m, (uint32x4_t)a, (uint32x4_t)b)", NULL},
+	{"lookup8", D1(DT_u32), D1(DT_u32), NV, /* of 16 bytes: 0 behind them */
+	 "($T)vqtbl1q_u8((uint8x16_t)vcombine_u32(vzip1_u32(vget_low_u32((uint32x4_t)b), "
+	 "vget_low_u32((uint32x4_t)c)), vdup_n_u32(0)), (uint8x16_t)a)",
+	 "bitcast(llvm.aarch64.neon.tbl1(bytes(table(b, c)), bytes(a)))"},
 	{"any", SET_BOOL, SET_BOOL, NV, "vmaxvq_u32((uint32x4_t)m) != 0", NULL},
 
 	{"fit", D1(DT_i32), SET_F32, NV, "($T)vcvtq_s32_f32((float32x4_t)a)", NULL},

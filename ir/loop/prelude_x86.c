@@ -72,6 +72,13 @@
 			NULL                                                                       \
 	}
 
+/* The table, and eight zeros, once in each 16 bytes. */
+#define LOOKUP8(when, p, zero, llvm)                                                               \
+	{"lookup8", D1(DT_u32), D1(DT_u32), NV | (when),                                           \
+	 "($T)" p "_shuffle_epi8(" p "_unpacklo_epi64(" p "_unpacklo_epi32($b, $c), " zero         \
+	 "), $a)",                                                                                 \
+	 "bitcast(" llvm "(bytes(table(b, c)), bytes(a)))"}
+
 #define DOT(op, acc, when, c, llvm) {op, D1(acc), D1(DT_u32), NV | (when), c, llvm}
 
 const PreludeRow prelude_x86[] = {
@@ -115,6 +122,9 @@ const PreludeRow prelude_x86[] = {
 					 "$b))",
 	    "add(c, llvm.x86.avx2.pmadd.wd(a, b))"),
 	DOT("dot2_s16", DT_i32, ROW_128, "($T)_mm_add_epi32((__m128i)c, _mm_madd_epi16($a, $b))", "add(c, llvm.x86.sse2.pmadd.wd(a, b))"),
+	LOOKUP8(ROW_512, "_mm512", "_mm512_setzero_si512()", "llvm.x86.avx512.pshuf.b.512"),
+	LOOKUP8(ROW_256, "_mm256", "_mm256_setzero_si256()", "llvm.x86.avx2.pshuf.b"),
+	LOOKUP8(ROW_128, "_mm", "_mm_setzero_si128()", "llvm.x86.ssse3.pshuf.b.128"),
 	{"sqrt", SET_FLOAT, SET_FLOAT, NV, "($T)$P_sqrt_$E($a)", NULL},
 	ROUND("floor", "0x9"),
 	ROUND("ceil", "0xa"),

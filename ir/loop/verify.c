@@ -57,6 +57,13 @@ static bool is_compare(ScOp op)
 	return op >= SC_eq && op <= SC_ge;
 }
 
+/* Whether all lanes of x are known to be the same. */
+static bool is_uniform(const LoopFn *f, Lx x)
+{
+	const LxData *d = &f->lx.data[x.i];
+	return d->kind == LX_INT || d->kind == LX_SPLAT || d->type.lanes == 1;
+}
+
 static bool sc_types_ok(const LoopFn *f, const LxData *d)
 {
 	if (sc_arity(d->sc) == 0 || sc_arity(d->sc) != d->nin)
@@ -80,6 +87,9 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 	if (sc_is_dot(d->sc))
 		return a.dtype == DT_u32 && same(lx_type(f, d->in[1]), a) &&
 		       same(lx_type(f, d->in[2]), d->type) && d->type.dtype == sc_dot_acc(d->sc);
+	if (d->sc == SC_lookup8 &&
+	    (a.dtype != DT_u32 || !is_uniform(f, d->in[1]) || !is_uniform(f, d->in[2])))
+		return false;
 	if (d->sc == SC_select)
 		return a.dtype == DT_bool && same(lx_type(f, d->in[1]), d->type) &&
 		       same(lx_type(f, d->in[2]), d->type);

@@ -273,6 +273,21 @@ static void look_up(const ScTable *t, void *out, const int32_t *index, uint32_t 
 	}
 }
 
+/* Looks four bytes up in each element (SC_lookup8). */
+static void look_up_bytes(uint32_t *out, const void *const *in, uint32_t n)
+{
+	const uint32_t *a = in[0], *b = in[1], *c = in[2];
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t table = b[i] | (uint64_t)c[i] << 32;
+		uint32_t all = 0;
+		for (uint32_t at = 0; at < 32; at += 8) {
+			const uint32_t k = a[i] >> at & UINT8_MAX;
+			all |= k < 8 ? (uint32_t)(table >> 8 * k & UINT8_MAX) << at : 0;
+		}
+		out[i] = all;
+	}
+}
+
 /* ---- instructions ---- */
 
 #define VERSION(name) name##_generic
@@ -303,6 +318,10 @@ void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in,
 	}
 	if (sc_is_dot(ins->op)) {
 		scalar_dot_step(ins->op, out, in, n);
+		return;
+	}
+	if (ins->op == SC_lookup8) {
+		look_up_bytes(out, in, n);
 		return;
 	}
 	if (ins->op == SC_table) {

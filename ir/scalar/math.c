@@ -173,6 +173,13 @@ static const LibDef generic[] = {
 		"x = bitcast[i32](a); y = bitcast[i32](b); "
 		"c + shr(shl(x, 24), 24) * shr(shl(y, 24), 24) + shr(shl(x, 16), 24) * shr(shl(y, "
 		"16), 24) + shr(shl(x, 8), 24) * shr(shl(y, 8), 24) + shr(x, 24) * shr(y, 24)"},
+	/* The elements of a table of eight bytes at four indices. */
+	{"byte_of8", LIB_UINT, "i, b, c", EXPAND,
+		"select(lt(i, 8), and(shr(select(lt(i, 4), b, c), shl(and(i, 3), 3)), 255), 0)"},
+	{"lookup8", LIB_UINT, "a, b, c", 0,
+		"or(or(byte_of8(and(a, 255), b, c), shl(byte_of8(and(shr(a, 8), 255), b, c), 8)), "
+		"or(shl(byte_of8(and(shr(a, 16), 255), b, c), 16), "
+		"shl(byte_of8(shr(a, 24), b, c), 24)))"},
 	{"scale", LIB_F32, "a, b", 0, "exp_scale(a, b, 254.0)"},
 	{"scale", LIB_F64, "a, b", 0, "exp_scale(a, b, 2046.0)"},
 	/* What dot products and tiles of bf16 do to subnormal numbers (ir/loop/frag.h). Tiny is

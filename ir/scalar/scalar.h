@@ -48,6 +48,10 @@
 									     * (scalar_dot) */     \
 		X(dot2_bf16, 3) X(dot2_s16, 3) X(pairs_u8s8, 3) X(pairs_s8s8, 3)                   \
 		X(dot4_u8s8, 3) X(dot4_s8s8, 3)                                                    \
+		/* loop IR only, of u32: each byte of a, which is below 16, becomes that one of    \
+		 * the eight bytes of b and c, from the lowest of b on; 0 if it is 8 or more. b    \
+		 * and c are constants, or scalars in all lanes */                                 \
+		X(lookup8, 3)                                                                      \
 			X(call, 0) /* another function, not inlined: emitted once per module and   \
 				      lane count */                                                \
 		X(table, 1)        /* table look-up: constant array, i32 index already in range */

@@ -694,7 +694,25 @@ OP(reverse) {
 
 /* ---- fields ---- */
 
-enum { BYTE_BITS = 8 };
+enum { BYTE_BITS = 8, FIELD_TABLE_BITS = 4, FIELD_TABLE = 1 << FIELD_TABLE_BITS };
+
+/* Whether the table, if there is one, has a byte for each value of a field of 4 bits. */
+static bool has_table_of_bytes(Infer *f, int64_t bits)
+{
+	const Sym *byte;
+	uint32_t n;
+	int64_t v;
+	if (infer_attr(f, "table")->kind == ATTR_none)
+		return true;
+	TRY(infer_ints(f, "table", &byte, &n));
+	for (uint32_t k = 0; k < n; k++)
+		if (!sym_is_const(f->syms, byte[k], &v) || v < 0 || v > UINT8_MAX)
+			return infer_fail(f, "expected a table of numbers from 0 to 255");
+	if (n != FIELD_TABLE || bits != FIELD_TABLE_BITS)
+		return infer_fail(f, "expected a table of %d numbers, of fields of %d bits",
+				  FIELD_TABLE, FIELD_TABLE_BITS);
+	return true;
+}
 
 static bool shape_fields(Infer *f)
 {
@@ -702,7 +720,8 @@ static bool shape_fields(Infer *f)
 	uint32_t dim;
 	int64_t bits;
 	Sym d[MAX_RANK];
-	TRY(infer_dim(f, "dim", x.n + 1, &dim) && infer_const(f, "bits", &bits));
+	TRY(infer_dim(f, "dim", x.n + 1, &dim) && infer_const(f, "bits", &bits) &&
+	    has_table_of_bytes(f, bits));
 	if (x.dtype != DT_u8 || (bits != 2 && bits != 4) || x.n == MAX_RANK)
 		return infer_fail(f, "expected u8 of less than %d dimensions, and 2 or 4 bits",
 				  MAX_RANK);
@@ -721,10 +740,15 @@ static bool eval_fields(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 	const int64_t count = BYTE_BITS / bits, numel = tensor_numel(in);
 	const uint8_t *x = in->data;
 	uint8_t *y = out->data;
+	uint32_t ntable;
+	int64_t value[FIELD_TABLE];
+	TRY(eval_ints(e, g, n, "table", value, &ntable));
+	for (uint32_t k = ntable; k < FIELD_TABLE; k++)
+		value[k] = k;
 	for (int64_t i = 0; i < numel; i++)
 		for (int64_t k = 0; k < count; k++)
 			y[(i / inner * count + k) * inner + i % inner] =
-				(uint8_t)(x[i] >> k * bits & ((1 << bits) - 1));
+				(uint8_t)value[x[i] >> k * bits & ((1 << bits) - 1)];
 	return true;
 }
 
@@ -737,11 +761,14 @@ static void index_fields(IndexMap *m)
 }
 
 OP(fields) {
-	.schema = "fields(Tensor x, *, int dim, int bits) -> Tensor",
-	.doc = "the fields of `bits` bits of each u8, from the lowest on, along a new dimension dim",
+	.schema = "fields(Tensor x, *, int dim, int bits, int[]? table=None) -> Tensor",
+	.doc = "the fields of `bits` bits of each u8, from the lowest on, along a new dimension "
+	       "dim; with a table, its numbers at fields of 4 bits",
 	.infer = infer_fields,
 	.eval = eval_fields,
 	.batch = batch_dim,
 	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .fields = true, .index = index_fields},
-	.sample = "u8[3, 4], dim=1, bits=4",
+	.sample =
+		"u8[3, 4], dim=1, bits=4; u8[3, 4], dim=2, bits=4, table=[0, 1, 2, 3, 4, 6, 8, 12, "
+		"24, 240, 255, 7, 5, 9, 11, 128]",
 };

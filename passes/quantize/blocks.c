@@ -16,7 +16,8 @@
  * docs/numerics.md defines the bits. If the maximum is not finite, t is NaN and %q 0; if t were no
  * normal number, both are 0. 1 / t is at most 127 (1 + 2^-22) / max |x|, so |q| is at most 127, and
  * sums of a block are exact, in f32, too. The reduction's kernel has the products in it
- * (kernel_adds_blocks).
+ * (kernel_adds_blocks). Weights of at most 16 values are stored in 4 bits, as fields of bytes, and,
+ * if the values are not close to each other, as places in a table of those that occur.
  *
  * Else, of weights with a scale or a zero point for each group of terms, or of 4 bits:
  *
@@ -46,7 +47,8 @@ enum {
 	LEAST_BLOCK = 8, /* groups of fewer weights stay products of floats */
 	MOST = 127,
 	HALF_MOST = 15,
-	HALF_BITS = 4 /* weights of 4 bits are stored two in a byte */
+	HALF_BITS = 4, /* weights of 4 bits are stored two in a byte */
+	FEW = 16       /* values that 4 bits number */
 };
 
 /* The product, with blocks. */
@@ -226,9 +228,81 @@ static Node in_parts(const Blocks *k, Node x, int64_t n)
 	return b_reshape(k->b, x, t.n + 1, dim);
 }
 
+/* ---- weights of few values ---- */
+
+/* Which values bytes have, and their numbers, in ascending order of the bytes. */
+typedef struct {
+	uint32_t n;
+	uint8_t value[FEW], number[UINT8_MAX + 1];
+} FewValues;
+
+/* Returns the constant of which u, numbers of 8 bits, are copies; NULL if it is not known. */
+static const Const *stored_bytes(const Blocks *k, Node u)
+{
+	const Graph *g = k->b->g;
+	while (op_info(node_op(g, u))->moves && node_nin(g, u) == 1)
+		u = node_in(g, u, 0);
+	const ConstId id = node_const(g, u);
+	if (!id.i || (k->c->keep_params && const_is_replaceable(g->ir, id)))
+		return NULL;
+	const Const *c = ir_const_of(g->ir, id);
+	return c->data && c->bytes && dtype_size(c->dtype) == 1 ? c : NULL;
+}
+
+/* Whether u are numbers of 8 bits with few values, which it finds. */
+static bool has_few_values(const Blocks *k, Node u, FewValues *few)
+{
+	const Const *c = stored_bytes(k, u);
+	bool seen[UINT8_MAX + 1] = {false};
+	*few = (FewValues){.n = 0};
+	for (uint64_t i = 0; c && i < c->bytes; i++)
+		seen[((const uint8_t *)c->data)[i]] = true;
+	for (uint32_t v = 0; v <= UINT8_MAX; v++) {
+		if (!seen[v])
+			continue;
+		if (few->n == FEW)
+			return false;
+		few->number[v] = (uint8_t)few->n;
+		few->value[few->n++] = (uint8_t)v;
+	}
+	return few->n;
+}
+
+/* Returns u with the numbers of its values instead of them. */
+static Node numbers_of(const Blocks *k, Node u, const FewValues *few)
+{
+	Build *b = k->b;
+	const ConstId id = node_const(b->g, u);
+	if (!id.i) {
+		const Node x = numbers_of(k, node_in(b->g, u, 0), few);
+		return b_again(b, u, &x);
+	}
+	const Const c = *ir_const_of(b->g->ir, id);
+	uint8_t *number = arena_alloc(b->g->ir->ctx->arena, c.bytes);
+	for (uint64_t i = 0; i < c.bytes; i++)
+		number[i] = few->number[((const uint8_t *)c.data)[i]];
+	const Const to = {.name = "",
+			  .dtype = DT_u8,
+			  .rank = c.rank,
+			  .dim = c.dim,
+			  .data = number,
+			  .bytes = c.bytes};
+	return b_const(b, ir_const(b->g->ir, to));
+}
+
+/* Returns the table that the numbers are places in, as an attribute of `fields`. */
+static Attr table_of(const Blocks *k, const FewValues *few)
+{
+	Ir *ir = k->b->g->ir;
+	Sym *v = ARENA_ARRAY(ir->ctx->arena, Sym, FEW);
+	for (uint32_t i = 0; i < FEW; i++)
+		v[i] = sym_int(ir->syms, few->value[i]);
+	return attr_ints(v, FEW);
+}
+
 /* Returns u, [..., 2, block / 2], as halves of bytes that are stored: the second half of a block
- * in the high bits. */
-static Node packed(const Blocks *k, Node u)
+ * in the high bits. table: what they number, or none. */
+static Node packed(const Blocks *k, Node u, Attr table)
 {
 	Build *b = k->b;
 	const uint32_t dim = node_rank(b->g, u) - 2;
@@ -236,8 +310,8 @@ static Node packed(const Blocks *k, Node u)
 		   high = b_select_dim(b, u, (int)dim, b_int(b, 1)),
 		   both = b_bin(b, OP_bit_or, low, b_bin_scalar(b, OP_shift_left, high, HALF_BITS));
 	const Node bytes = fold_node(b->g, k->c, both);
-	Attr attr[] = {attr_none(), attr_int(b->g->ir, dim), attr_int(b->g->ir, HALF_BITS)};
-	return b_node(b, OP_fields, &bytes, 1, attr, 3);
+	Attr attr[] = {attr_none(), attr_int(b->g->ir, dim), attr_int(b->g->ir, HALF_BITS), table};
+	return b_node(b, OP_fields, &bytes, 1, attr, 4);
 }
 
 /* Returns the weights as bytes that the target multiplies with i8, `offset` higher than they are
@@ -256,7 +330,10 @@ static Node weights_of(const Blocks *k, int64_t *offset, int64_t *bound)
 		return q;
 	const bool was_unsigned = node_dtype(b->g, q) == DT_u8,
 		   known = quant_values(b->g, k->r->weights.q, k->c->keep_params, &least, &most);
-	is_unsigned |= known && most - least <= HALF_MOST && has_groups(isa);
+	FewValues few;
+	const bool halves = known && (most - least <= HALF_MOST ||
+				      (most - least <= MOST && has_few_values(k, q, &few)));
+	is_unsigned |= halves && has_groups(isa);
 	if (is_unsigned != was_unsigned)
 		*offset = is_unsigned ? MOST + 1 : -(MOST + 1);
 	if (is_unsigned && known && most - least <= MOST) {
@@ -421,11 +498,15 @@ Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 	if (!u.i || (d->scale.i && !scale.i) || (d->zero.i && !zero.i) || (d->offset.i && !less.i))
 		return (Node){0};
 	const Rounded q = round_blocks(&k);
+	const bool is_unsigned = node_dtype(b->g, u) == DT_u8, is_half = bound <= HALF_MOST;
+	FewValues few;
+	const bool is_few = is_unsigned && !is_half && has_few_values(&k, u, &few);
 	const Node none = b_full_int(b, node_dtype(b->g, u), 0, 0, NULL),
-		   whole = cut(&k, u, r->side, none);
+		   numbers = is_few ? numbers_of(&k, u, &few) : u,
+		   whole = cut(&k, numbers, r->side, none);
 	Node halves = in_parts(&k, whole, 2);
-	if (bound <= HALF_MOST && node_dtype(b->g, u) == DT_u8)
-		halves = packed(&k, halves);
+	if (is_unsigned && (is_half || is_few))
+		halves = packed(&k, halves, is_few ? table_of(&k, &few) : attr_none());
 	const Node of_x = in_parts(&k, q.q, 2), sums = multiply(&k, of_x, halves, bound);
 	Node factor = spread(&k, q.scale, !r->side, true, sums);
 	if (scale.i)

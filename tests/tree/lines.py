@@ -15,7 +15,7 @@ MARKDOWN, COMMENT, CODE, TAB = 120, 100, 100, 8
 LEFT = {}
 # Lines of code that are longer: rows of tables, one a line, and two files of ops/prim that would have more than 900 lines.
 LEFT_CODE = {"codegen/print": 10, "codegen/print/c": 3, "codegen/print/cuda": 1, "frontend/pt2": 5, "ir/loop": 54,
-             "ops/aten": 24, "ops/onnx": 1, "ops/prim": 95, "ops/user": 7, "ir/target": 97,
+             "ops/aten": 24, "ops/onnx": 1, "ops/prim": 94, "ops/user": 7, "ir/target": 97,
              "runtime": 6, "tests/unit": 120, "tools": 1}
 STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 TOKEN = re.compile(r"""/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)

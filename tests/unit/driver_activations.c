@@ -120,18 +120,25 @@ static void run_fragments(Weft *w, const WeftGraph *g, const Case *c)
 		run(w, weft_jit(w, g, &o), c, "fragments, jit");
 }
 
-/* loops: by the interpreter of loop IR, which is slow, too. */
-static void check(Case *c, bool symbolic, bool loops)
+/* Runs the model by the interpreter of loop IR, as for several instruction sets. */
+static void run_loops(Weft *w, const WeftGraph *g, const Case *c)
 {
 	/* without fused multiply-add the bits are others */
 	const char *const level[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4+vnni"};
-	Weft *w = weft_new();
-	WeftGraph *g = model(w, c, symbolic);
-	define(c);
-	for (uint32_t k = 0; loops && k < sizeof level / sizeof *level; k++) {
+	for (uint32_t k = 0; k < sizeof level / sizeof *level; k++) {
 		const WeftOptions o = {.size = sizeof o, .target = level[k]};
 		run(w, weft_loops(w, g, &o), c, level[k]);
 	}
+}
+
+/* loops: by the interpreter of loop IR, which is slow, too. */
+static void check(Case *c, bool symbolic, bool loops)
+{
+	Weft *w = weft_new();
+	WeftGraph *g = model(w, c, symbolic);
+	define(c);
+	if (loops)
+		run_loops(w, g, c);
 	if (weft_has_llvm())
 		run(w, weft_jit(w, g, NULL), c, "jit");
 	weft_free(w);
@@ -210,6 +217,72 @@ static void test_offsets(void **state)
 			fill(&it, n);
 			check(&it, k % 2, true);
 		}
+}
+
+/* Weights that have the values of a table (of IQ4_NL and of MXFP4, doubled), for every instruction
+ * set: with bytes of all magnitudes, and with bytes that i8 holds, too. */
+static void test_tables(void **state)
+{
+	(void)state;
+	static const int8_t table[2][16] = {
+		{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113},
+		{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}};
+	static const int64_t rows[] = {1, 4, 5, 13, 33, 64};
+	for (uint32_t n = 0; n < 12; n++) {
+		it = (Case){.rows = rows[n / 2],
+			    .terms = n % 3 ? 128 : 100,
+			    .columns = 16 + 5 * n,
+			    .group = n % 3 ? 32 : 100,
+			    .least = 0,
+			    .most = 15};
+		fill(&it, 500 + n);
+		for (int64_t i = 0; i < it.terms * it.columns; i++)
+			it.w[i] = table[n % 2][it.w[i]];
+		it.least = -128;
+		it.most = 127;
+		check(&it, n % 4 == 0, n < 8);
+		if (n < 8)
+			continue;
+		Weft *w = weft_new();
+		run_fragments(w, model(w, &it, false), &it);
+		weft_free(w);
+	}
+}
+
+/* Products with weights of GGUF files that are tables: near what the interpreter of graphs gives,
+ * which adds in another order, and of the same bits by every instruction set. */
+static void test_tables_of_files(void **state)
+{
+	(void)state;
+	static const char *const kind[] = {"IQ4_NL", "IQ4_XS", "MXFP4"},
+				 *const files[] = {TEST_DATA "/gguf/kinds.gguf"};
+	static float zeros[2 * 256];
+	for (uint32_t k = 0; k < sizeof kind / sizeof *kind; k++) {
+		Weft *w = weft_new();
+		it = (Case){.rows = 5, .terms = 256, .columns = 2, .group = 32, .most = 1};
+		fill(&it, 600 + k);
+		WeftTrace *t = weft_trace_new(w, kind[k]);
+		const WeftValue x = weft_trace_input(t, "x", "f32[5, 256]"),
+				m = weft_trace_param(t, kind[k], "f32[2, 256]", zeros);
+		weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
+		WeftGraph *g = weft_trace_end(t);
+		int64_t shape[2] = {it.rows, it.terms};
+		const WeftTensor in = tensor(it.x, shape);
+		WeftTensor out;
+		if (!weft_load_weights(w, g, files, 1, NULL) || !weft_interpret(w, g, &in, 1, &out))
+			fail_msg("%s", weft_messages(w));
+		assert_true(weft_rounds_activations(w, g));
+		const WeftOptions o = {.size = sizeof o, .target = "x86-64-v4+vnni"};
+		weights_run(w, weft_loops(w, g, &o), &it, it.rows, it.want, kind[k]);
+		for (int64_t i = 0; i < it.rows * it.columns; i++) {
+			const float y = ((const float *)out.data)[i];
+			assert_true(y != 0 && fabsf(y - it.want[i]) < 1e-4f * fabsf(y));
+		}
+		run_loops(w, g, &it);
+		if (weft_has_llvm())
+			run(w, weft_jit(w, g, NULL), &it, kind[k]);
+		weft_free(w);
+	}
 }
 
 /* Rows of one fragment and of several, which overlap where they are no multiple; columns that no
@@ -529,6 +602,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
 					   cmocka_unit_test(test_groups),
 					   cmocka_unit_test(test_offsets),
+					   cmocka_unit_test(test_tables),
+					   cmocka_unit_test(test_tables_of_files),
 					   cmocka_unit_test(test_fragments),
 					   cmocka_unit_test(test_long_fragments),
 					   cmocka_unit_test(test_special_values),

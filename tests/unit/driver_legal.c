@@ -162,6 +162,8 @@ static void put_dots(Kernel1 *k)
 		if (t.dtype == DT_i32)
 			put(k, lx_sc(f, SC_and, i32, (Lx[]){x, lx_int_of(f, i32, 0xffff)}, 2));
 	}
+	a = lx_sc(f, SC_and, u32, (Lx[]){a, lx_int_of(f, u32, 0x0f0f0f0f)}, 2);
+	put(k, lx_sc(f, SC_lookup8, u32, (Lx[]){a, b, lx_int_of(f, u32, 0x81c37f05)}, 3));
 }
 
 /* Bytes of z that f8 leaves are 0. */

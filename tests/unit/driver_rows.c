@@ -1,6 +1,7 @@
-/* Dot products of groups are their definitions (scalar_dot), by the interpreters and by the
- * instructions of every instruction set that this processor has: 10^6 random lanes, and all special
- * ones. Prints which rows of the table of micro-kernels were not checked here. */
+/* Dot products of groups are their definitions (scalar_dot), and so is a look-up of bytes, by the
+ * interpreters and by the instructions of every instruction set that this processor has: 10^6
+ * random lanes, and all special ones. Prints which rows of the table of micro-kernels were not
+ * checked here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,10 +86,15 @@ static Data data_new(void)
 	return d;
 }
 
+static DType result_of(ScOp op)
+{
+	return op == SC_lookup8 ? DT_u32 : sc_dot_acc(op);
+}
+
 static bool same(ScOp op, uint32_t x, uint32_t y)
 {
 	const bool nan = (x & 0x7fffffff) > 0x7f800000 && (y & 0x7fffffff) > 0x7f800000;
-	return x == y || (sc_dot_acc(op) == DT_f32 && nan);
+	return x == y || (result_of(op) == DT_f32 && nan);
 }
 
 static void compare(ScOp op, const char *who, const Data *d)
@@ -103,14 +109,14 @@ static void compare(ScOp op, const char *who, const Data *d)
 /* By the text. */
 static void define(ScOp op, Data *d)
 {
-	const ScFn *fn = scalar_dot(op);
+	const ScFn *fn = op == SC_lookup8 ? scalar_lib(sc_name(op), DT_u32) : scalar_dot(op);
 	assert_non_null(fn);
 	scalar_apply(fn, (const void *[]){d->a, d->b, d->c}, d->want, N);
 }
 
 static void interpret(ScOp op, Data *d)
 {
-	const ScIns ins = {.op = op, .dtype = sc_dot_acc(op)};
+	const ScIns ins = {.op = op, .dtype = result_of(op)};
 	scalar_step(&ins, DT_u32, d->got, (const void *[]){d->a, d->b, d->c}, N);
 	compare(op, "the interpreter", d);
 }
@@ -119,7 +125,7 @@ static void interpret(ScOp op, Data *d)
 static LoopFn *build(Ir *ir, ScOp op, uint32_t lanes)
 {
 	const Lx none = {0};
-	const DType acc = sc_dot_acc(op);
+	const DType acc = result_of(op);
 	LoopFn *f = loop_new(ir, "dots");
 	uint32_t buf[4];
 	static const char *const name[] = {"a", "b", "c", "d"};
@@ -131,8 +137,9 @@ static LoopFn *build(Ir *ir, ScOp op, uint32_t lanes)
 	Lx in[3], at = lx_mul(f, lx_var(f, f->task), lx_int(f, lanes));
 	for (uint32_t k = 0; k < 3; k++) {
 		const DType t = k < 2 ? DT_u32 : acc;
-		in[k] = lx_var(
-			f, ls_load(f, name[k], lmem_buf(buf[k], t), at, (LType){t, lanes}, none));
+		const uint32_t n = op == SC_lookup8 && k ? 1 : lanes;
+		in[k] = lx_var(f,
+			       ls_load(f, name[k], lmem_buf(buf[k], t), at, (LType){t, n}, none));
 	}
 	ls_store(f, lmem_buf(buf[3], acc), at, lx_sc(f, op, (LType){acc, lanes}, in, 3), none);
 	assert_true(loop_verify(f, NULL));
@@ -206,23 +213,46 @@ static bool is_checked(const Target *t, uint32_t bits)
 	return target_runs_here(t) && t->isa.ops & bits;
 }
 
+static void test_operation(ScOp op, Data *d)
+{
+	define(op, d);
+	interpret(op, d);
+	for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++) {
+		const Target *t = target_find(sets[k]);
+		assert_non_null(t);
+		if (target_runs_here(t) && target_width(t) > 1)
+			compile(op, t, d);
+	}
+}
+
+static void data_free(Data *d)
+{
+	uint32_t **all[] = {&d->a, &d->b, &d->c, &d->want, &d->got};
+	for (uint32_t k = 0; k < 5; k++)
+		free(*all[k]);
+}
+
 static void test_dots(void **state)
 {
 	(void)state;
 	Data d = data_new();
-	for (ScOp op = SC_dot2_bf16; op <= SC_dot4_s8s8; op++) {
-		define(op, &d);
-		interpret(op, &d);
-		for (uint32_t k = 0; k < sizeof sets / sizeof *sets; k++) {
-			const Target *t = target_find(sets[k]);
-			assert_non_null(t);
-			if (target_runs_here(t) && target_width(t) > 1)
-				compile(op, t, &d);
-		}
+	for (ScOp op = SC_dot2_bf16; op <= SC_dot4_s8s8; op++)
+		test_operation(op, &d);
+	data_free(&d);
+}
+
+/* Of indices of 4 bits, and tables that the lanes of all vectors share. */
+static void test_lookup(void **state)
+{
+	(void)state;
+	Data d = data_new();
+	for (uint32_t i = 0; i < N; i++) {
+		d.a[i] &= 0x0f0f0f0f;
+		d.b[i] = d.b[i / LANES * LANES];
+		d.c[i] = d.c[i / LANES * LANES];
 	}
-	uint32_t **all[] = {&d.a, &d.b, &d.c, &d.want, &d.got};
-	for (uint32_t k = 0; k < 5; k++)
-		free(*all[k]);
+	test_operation(SC_lookup8, &d);
+	data_free(&d);
 }
 
 /* Panels of a family have one form, so the rows of one group and dtype can read the same. */
@@ -314,7 +344,8 @@ static void test_native_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dots), cmocka_unit_test(test_table),
-		cmocka_unit_test(test_machines), cmocka_unit_test(test_native_machine)};
+		cmocka_unit_test(test_dots), cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_table), cmocka_unit_test(test_machines),
+		cmocka_unit_test(test_native_machine)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -210,7 +210,10 @@ static double field(const Asked *a, double x)
 		return x;
 	const int64_t bits = node_int(g, a->map.n, "bits"),
 		      number = sym_const(g->ir->syms, a->map.at[node_int(g, a->map.n, "dim")]);
-	return (double)((int64_t)x >> bits * number & ((1 << bits) - 1));
+	const int64_t at = (int64_t)x >> bits * number & ((1 << bits) - 1);
+	uint32_t n;
+	const Sym *table = node_ints(g, a->map.n, "table", &n);
+	return (double)(n ? sym_const(g->ir->syms, table[at]) : at);
 }
 
 static uint32_t check(Ctx *ctx, Op op, const char *text)

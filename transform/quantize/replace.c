@@ -60,8 +60,8 @@ static Node halves(Build *b, NewValue *v, const Type *t)
 		dim[d] = b_int(b, w->q.dim[d] * (d == w->dim + 1 ? 2 : 1));
 	const Node bytes = stored(b, v, "q4", &w->q, STORED_Q);
 	const Attr attr[] = {attr_none(), attr_int(b->g->ir, w->dim + 1),
-			     attr_int(b->g->ir, HALF_BITS)};
-	const Node fields = b_node(b, OP_fields, &bytes, 1, attr, 3);
+			     attr_int(b->g->ir, HALF_BITS), attr_none()};
+	const Node fields = b_node(b, OP_fields, &bytes, 1, attr, 4);
 	Node x = b_convert(b, b_reshape(b, fields, rank, dim), DT_f32);
 	if (w->zero.data) {
 		const Node zero = stored(b, v, "zero", &w->zero, STORED_ZERO);

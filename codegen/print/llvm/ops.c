@@ -126,6 +126,19 @@ static V build_cast(Expr *e, const char *name, V x)
 	return casts[k].build(u->b, x, to, "");
 }
 
+/* Returns, in each four lanes, lane 0 of two vectors and two zeros. */
+static V build_table(LUnit *u, LType t, V *in)
+{
+	V lane[64], zero = LLVMConstNull(l_type(u, t));
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
+	for (uint32_t k = 0; k < t.lanes; k++)
+		lane[k] = LLVMConstInt(i32, k % 2 * t.lanes, false);
+	V both = LLVMBuildShuffleVector(u->b, in[0], in[1], LLVMConstVector(lane, t.lanes), "");
+	for (uint32_t k = 0; k < t.lanes; k++)
+		lane[k] = LLVMConstInt(i32, k % 4 < 2 ? k : t.lanes, false);
+	return LLVMBuildShuffleVector(u->b, both, zero, LLVMConstVector(lane, t.lanes), "");
+}
+
 static V apply(Expr *e, char *name, V *in, uint32_t nin)
 {
 	LUnit *u = e->u;
@@ -133,6 +146,8 @@ static V apply(Expr *e, char *name, V *in, uint32_t nin)
 		V x = l_math(u, name, in, nin);
 		return sc_is_dot(e->op) ? LLVMBuildBitCast(u->b, x, l_type(u, e->to), "") : x;
 	}
+	if (!strcmp(name, "table"))
+		return build_table(u, e->to, in);
 	if (!strcmp(name, "select"))
 		return LLVMBuildSelect(u->b, in[0], in[1], in[2], "");
 	if (nin == 1) {

@@ -1,0 +1,127 @@
+"""weft.vision: each transform is exported once with any height and width, compiled, and equal to torchvision's at many sizes."""
+import pytest
+
+torch = pytest.importorskip("torch")
+torchvision = pytest.importorskip("torchvision")
+from torchvision.transforms.v2 import functional as V
+
+import weft
+from weft import vision
+
+pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
+SIZES = ((1, 1), (1, 2), (2, 1), (2, 3), (3, 3), (5, 4), (7, 300), (8, 8), (16, 15), (31, 32), (33, 97), (64, 48), (100, 100), (127, 3), (199, 120),
+         (224, 224), (256, 341), (375, 500), (2000, 1), (3, 2000))
+FLOATS, BYTES, BOTH = (torch.float32,), (torch.uint8,), (torch.uint8, torch.float32)
+MODES = {"nearest": 0, "nearest-exact": 0, "bilinear": 1, "bicubic": 1}  # by how much integers may differ
+
+
+def at_least(n):
+    return lambda h, w: min(h, w) >= n
+
+
+def case(made, reference, dtypes=BOTH, off=0, where=at_least(1), least=1):
+    """off: by how much integers may differ; where: sizes that torchvision takes; least: the smallest size of the export."""
+    return made, reference, dtypes, off, where, least
+
+
+def crop_of(k):
+    return lambda x: V.five_crop(x, [2, 3])[k]
+
+
+class Crop(torch.nn.Module):
+    """One of five."""
+
+    def __init__(self, k):
+        super().__init__()
+        self.five, self.k = vision.FiveCrop((2, 3)), k
+
+    def forward(self, x):
+        return self.five(x)[self.k]
+
+
+def not_empty(size, max_size=None):
+    """Where torchvision's size has no side of 0."""
+    from torchvision.transforms.functional import _compute_resized_output_size as size_of
+    return lambda h, w: min(size_of((h, w), size, max_size, True)) > 0
+
+
+CASES = {
+    **{f"Resize short {mode}": case(vision.Resize(24, mode), lambda x, m=mode: V.resize(x, [24], V.InterpolationMode(m)), off=off,
+                                     where=lambda h, w: h * w < 20000 and max(h, w) < 400) for mode, off in MODES.items()},
+    **{f"Resize both {mode}": case(vision.Resize((20, 33), mode), lambda x, m=mode: V.resize(x, [20, 33], V.InterpolationMode(m)), off=off)
+       for mode, off in MODES.items()},
+    **{f"Resize {mode} not antialiased": case(vision.Resize((20, 33), mode, antialias=False),
+                                              lambda x, m=mode: V.resize(x, [20, 33], V.InterpolationMode(m), antialias=False), off=1)
+       for mode in ("bilinear", "bicubic")},
+    "Resize with max_size": case(vision.Resize(30, max_size=50), lambda x: V.resize(x, [30], max_size=50), off=1, where=not_empty([30], 50)),
+    "Resize to max_size": case(vision.Resize(None, max_size=64), lambda x: V.resize(x, None, max_size=64), off=1, where=not_empty(None, 64)),
+    "CenterCrop": case(vision.CenterCrop(24), lambda x: V.center_crop(x, [24])),
+    "CenterCrop of two": case(vision.CenterCrop((5, 8)), lambda x: V.center_crop(x, [5, 8])),
+    **{f"FiveCrop {k}": case(Crop(k), crop_of(k), where=lambda h, w: h >= 2 and w >= 3, least=3) for k in range(5)},
+    "Pad": case(vision.Pad((1, 2, 3, 4), fill=7), lambda x: V.pad(x, [1, 2, 3, 4], fill=7)),
+    "Pad edge": case(vision.Pad((1, 2, 3, 4), padding_mode="edge"), lambda x: V.pad(x, [1, 2, 3, 4], padding_mode="edge")),
+    "Pad reflect": case(vision.Pad((1, 2), padding_mode="reflect"), lambda x: V.pad(x, [1, 2], padding_mode="reflect"), where=at_least(3)),
+    "Pad symmetric": case(vision.Pad(2, padding_mode="symmetric"), lambda x: V.pad(x, [2], padding_mode="symmetric"), where=at_least(2)),
+    "Normalize": case(vision.Normalize((0.4, 0.5, 0.6), (0.2, 0.3, 0.25)), lambda x: V.normalize(x, [0.4, 0.5, 0.6], [0.2, 0.3, 0.25]), FLOATS),
+    "ToDtype float": case(vision.ToDtype(torch.float32, True), lambda x: V.to_dtype(x, torch.float32, True)),
+    "ToDtype uint8": case(vision.ToDtype(torch.uint8, True), lambda x: V.to_dtype(x, torch.uint8, True)),
+    "ToDtype int32": case(vision.ToDtype(torch.int32, True), lambda x: V.to_dtype(x, torch.int32, True), BYTES),
+    "ToDtype not scaled": case(vision.ToDtype(torch.float32), lambda x: V.to_dtype(x, torch.float32)),
+    "Grayscale": case(vision.Grayscale(), lambda x: V.rgb_to_grayscale(x), off=1),
+    "Grayscale of 3": case(vision.Grayscale(3), lambda x: V.rgb_to_grayscale(x, 3), off=1),
+    "AdjustBrightness": case(vision.AdjustBrightness(1.3), lambda x: V.adjust_brightness(x, 1.3), off=1),
+    "AdjustContrast": case(vision.AdjustContrast(0.6), lambda x: V.adjust_contrast(x, 0.6), off=1),
+    "AdjustSaturation": case(vision.AdjustSaturation(1.7), lambda x: V.adjust_saturation(x, 1.7), off=1),
+    "AdjustSharpness": case(vision.AdjustSharpness(2.5), lambda x: V.adjust_sharpness(x, 2.5), off=1),
+    "AdjustHue": case(vision.AdjustHue(0.2), lambda x: V.adjust_hue(x, 0.2), off=1),
+    "AdjustHue back": case(vision.AdjustHue(-0.4), lambda x: V.adjust_hue(x, -0.4), off=1),
+    "AdjustGamma": case(vision.AdjustGamma(1.5, 0.9), lambda x: V.adjust_gamma(x, 1.5, 0.9), off=1),
+    "Invert": case(vision.Invert(), V.invert),
+    "Solarize": case(vision.Solarize(0.5), lambda x: V.solarize(x, 0.5), FLOATS),
+    "Solarize of bytes": case(vision.Solarize(100), lambda x: V.solarize(x, 100), BYTES),
+    "Posterize": case(vision.Posterize(3), lambda x: V.posterize(x, 3)),
+    "AutoContrast": case(vision.AutoContrast(), V.autocontrast, off=1),
+    "Equalize": case(vision.Equalize(), V.equalize),
+    "GaussianBlur": case(vision.GaussianBlur((5, 3), (1.0, 0.6)), lambda x: V.gaussian_blur(x, [5, 3], [1.0, 0.6]), off=1, where=at_least(3)),
+}
+
+
+def image(shape, dtype):
+    """Smooth, so that edges of boxes and rounding matter, with noise."""
+    x = torch.rand(shape) * 0.5 + torch.linspace(0, 0.5, shape[-1])
+    return (x * 255).to(torch.uint8) if dtype == torch.uint8 else x
+
+
+def any_size(module, shape, dtype, least=1, **options):
+    """The compiled module, exported once."""
+    Dim = torch.export.Dim
+    sizes = {len(shape) - 2: Dim("h", min=least, max=4096), len(shape) - 1: Dim("w", min=least, max=4096)}
+    if len(shape) == 4:
+        sizes[0] = Dim("n", min=1, max=64)
+    return weft.compile(module.eval(), (image(shape, dtype),), dynamic_shapes=(sizes,), **options)
+
+
+def check(got, want, off):
+    assert got.shape == want.shape and got.dtype == want.dtype
+    if want.dtype.is_floating_point:
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=2e-5)
+    else:
+        assert (got.int() - want.int()).abs().max() <= off
+
+
+@pytest.mark.parametrize("dtype", BOTH, ids=str)
+@pytest.mark.parametrize("name", CASES)
+def test_equal_to_torchvision(name, dtype):
+    made, reference, dtypes, off, where, least = CASES[name]
+    if dtype not in dtypes:
+        pytest.skip("not for this dtype")
+    torch.manual_seed(0)
+    for lead in ((), (2,)):
+        compiled = any_size(made, (*lead, 3, 37, 45), dtype, least)
+        done = 0
+        for h, w in SIZES:
+            if where(h, w) and min(h, w) >= least:
+                x = image((*(3,) * len(lead), 3, h, w), dtype)
+                check(torch.as_tensor(compiled(x)), reference(x), off)
+                done += 1
+        assert done >= 9

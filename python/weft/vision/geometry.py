@@ -34,15 +34,21 @@ def batched(image: Tensor, f: Callable[[Tensor], Tensor]) -> Tensor:
 
 def resized(image: Tensor, size: Sequence[Any], mode: str, antialias: bool) -> Tensor:
     """size: (height, width). Integers are computed in f32 and rounded."""
-    smooth = mode in ("bilinear", "bicubic")
-    if not smooth:
+    if mode not in ("bilinear", "bicubic"):
         return batched(image, lambda x: F.interpolate(x, size=size, mode=mode))
-    whole = not image.is_floating_point()
-    x = image if image.dtype in (torch.float32, torch.float64) else image.to(torch.float32)
-    x = batched(x, lambda y: F.interpolate(y, size=size, mode=mode, align_corners=False, antialias=antialias))
-    if image.dtype == torch.uint8 and mode == "bicubic":
-        x = x.clamp(0, 255)
-    return (x.round() if whole else x).to(image.dtype)
+
+    def smooth(x: Tensor, height: Any, width: Any) -> Tensor:
+        return F.interpolate(x, size=(height, width), mode=mode, align_corners=False, antialias=antialias)
+
+    def both(x: Tensor) -> Tensor:
+        if image.dtype != torch.uint8 or mode == "bilinear":
+            return smooth(x, *size)
+        # As PyTorch's own kernel of bytes: what the rows overshoot is cut before the columns are computed.
+        rows = smooth(x, x.shape[-2], size[1]).clamp(0, 255).round()
+        return smooth(rows, *size).clamp(0, 255)
+    exact = image.dtype in (torch.float32, torch.float64)
+    x = batched(image if exact else image.to(torch.float32), both)
+    return (x if image.is_floating_point() else x.round()).to(image.dtype)
 
 
 def scaled_size(h: Any, w: Any, short: int | None, max_size: int | None) -> tuple[Any, Any]:
@@ -64,13 +70,22 @@ def center_offset(size: Any, crop: int) -> Any:
     return half + (size - crop) % 2 * (half % 2)
 
 
+def _taken(image: Tensor, axis: int, start: Any, count: int) -> Tensor:
+    """count rows from start on, zeros where the image has none. By index: of a slice torch.export asks where it begins."""
+    n = image.shape[axis]
+    k = torch.arange(count, device=image.device) + start
+    inside = ((k >= 0) & (k < n)).reshape((count,) + (1,) * (-1 - axis))
+    return torch.where(inside, image.index_select(axis, k.clamp(min=0).minimum(torch.full_like(k, n - 1))), 0)
+
+
+def window(image: Tensor, top: Any, left: Any, size: tuple[int, int]) -> Tensor:
+    return _taken(_taken(image, -2, top, size[0]), -1, left, size[1])
+
+
 def center_crop(image: Tensor, size: tuple[int, int]) -> Tensor:
     """Zeros surround an image that is smaller."""
-    (h, w), (rows, columns) = image.shape[-2:], size
-    down, across = torch.sym_max(rows - h, 0), torch.sym_max(columns - w, 0)
-    image = F.pad(image, (across // 2, (across + 1) // 2, down // 2, (down + 1) // 2))
-    top, left = center_offset(torch.sym_max(h, rows), rows), center_offset(torch.sym_max(w, columns), columns)
-    return image[..., top:top + rows, left:left + columns]
+    top, left = (center_offset(torch.sym_max(n - crop, 0), 0) - torch.sym_max(crop - n, 0) // 2 for n, crop in zip(image.shape[-2:], size))
+    return window(image, top, left, size)
 
 
 def _places(n: Any, before: int, after: int, mode: str, device: Any) -> Tensor:

@@ -72,9 +72,8 @@ class FiveCrop(Transform):
         (h, w), (rows, columns) = image.shape[-2:], self.size
         torch._check(h >= rows, lambda: f"weft.vision.FiveCrop: the image has {h} rows, the crop {rows}")
         torch._check(w >= columns, lambda: f"weft.vision.FiveCrop: the image has {w} columns, the crop {columns}")
-        y, x = geometry.center_offset(h, rows), geometry.center_offset(w, columns)
-        places = ((0, 0), (0, w - columns), (h - rows, 0), (h - rows, w - columns), (y, x))
-        return tuple(image[..., top:top + rows, left:left + columns] for top, left in places)
+        corners = ((0, 0), (0, w - columns), (h - rows, 0), (h - rows, w - columns))
+        return (*(geometry.window(image, top, left, self.size) for top, left in corners), geometry.center_crop(image, self.size))
 
 
 class Pad(Transform):

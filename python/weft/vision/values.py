@@ -131,7 +131,7 @@ def sharpness(image: Tensor, factor: Factor) -> Tensor:
     soft = soft if image.is_floating_point() else soft.round()
     y, column = torch.arange(h, device=x.device)[:, None], torch.arange(w, device=x.device)
     inner = (y > 0) & (y < h - 1) & (column > 0) & (column < w - 1)
-    return torch.where(inner & (h > 2) & (w > 2), _clamped(x + (soft - x) * (1.0 - factor), image.dtype), _clamped(x, image.dtype))
+    return torch.where(inner, _clamped(x + (soft - x) * (1.0 - factor), image.dtype), _clamped(x, image.dtype))
 
 
 def invert(image: Tensor) -> Tensor:

@@ -107,7 +107,7 @@ def any_size(module, shape, dtype, least=1, **options):
 def check(got, want, off):
     assert got.shape == want.shape and got.dtype == want.dtype
     if want.dtype.is_floating_point:
-        torch.testing.assert_close(got, want, rtol=1e-5, atol=2e-5)
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-4)  # places of an axis of 2,000 have 24 bits
     else:
         assert (got.int() - want.int()).abs().max() <= off
 

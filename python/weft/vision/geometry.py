@@ -75,7 +75,7 @@ def _taken(image: Tensor, axis: int, start: Any, count: int) -> Tensor:
     n = image.shape[axis]
     k = torch.arange(count, device=image.device) + start
     inside = ((k >= 0) & (k < n)).reshape((count,) + (1,) * (-1 - axis))
-    return torch.where(inside, image.index_select(axis, k.clamp(min=0).minimum(torch.full_like(k, n - 1))), 0)
+    return torch.where(inside, image.index_select(axis, k.clamp(0, n - 1)), 0)
 
 
 def window(image: Tensor, top: Any, left: Any, size: tuple[int, int]) -> Tensor:

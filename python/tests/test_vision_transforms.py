@@ -244,3 +244,14 @@ def test_called_from_c(classifier, tmp_path):
     lines = subprocess.run(["./main", *args], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.split("\n")[:-1]
     assert [int(line.split()[0]) for line in lines] == [int(w.indices) for w in want]
     torch.testing.assert_close(torch.tensor([float(line.split()[1]) for line in lines]), torch.stack([w.values for w in want]), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.usefixtures("fresh")
+def test_torch_compile():
+    from weft import dynamo
+    module = vision.Compose(vision.Resize(24), vision.CenterCrop(20), vision.ToDtype(torch.float32, True), vision.AdjustSharpness(1.5))
+    fast = torch.compile(module, backend=dynamo.backend, dynamic=True, fullgraph=True)
+    for h, w in ((50, 70), (31, 64), (100, 33)):
+        x = image((3, h, w), torch.uint8)
+        torch.testing.assert_close(fast(x), module(x), rtol=0, atol=1.5 * 1.01 / 255)
+    assert not dynamo.statistics.eager_nodes

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from weft.vision import geometry, values
-from weft.vision.transforms import Transform, checked_mode
+from weft.vision.transforms import Pad, Transform, checked_mode
 
 
 def _check_probability(p: float, what: str) -> float:
@@ -82,7 +82,6 @@ class RandomCrop(Random):
     """padding: what is added at the sides, as for Pad with fill. In evaluation mode: the middle of the image."""
 
     def __init__(self, size: int | Sequence[int], padding: int | Sequence[int] | None = None, fill: float = 0, padding_mode: str = "constant") -> None:
-        from weft.vision.transforms import Pad
         super().__init__()
         self.size, self._pad = geometry.pair(size, "RandomCrop"), Pad(padding or 0, fill, padding_mode)
         self.padding = self._pad.padding

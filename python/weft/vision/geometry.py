@@ -109,12 +109,17 @@ def padded(image: Tensor, padding: Sequence[int], mode: str, fill: float = 0) ->
             .index_select(-1, _places(w, left, right, mode, image.device)))
 
 
+def filtered(image: Tensor, weights: Tensor, padding: int = 0) -> Tensor:
+    """The correlation of each channel with [rows, columns]. Channels are members of a batch, so that their number may be dynamic."""
+    x = F.conv2d(image.flatten(0, -3).unsqueeze(1), weights.to(image.dtype)[None, None], padding=padding)
+    return x.reshape(*image.shape[:-2], *x.shape[-2:])
+
+
 def blurred(image: Tensor, weights: Tensor) -> Tensor:
     """weights: [rows, columns], both odd; the edges are mirrored."""
-    c, (rows, columns) = image.shape[-3], weights.shape
+    rows, columns = weights.shape
     x = image if image.is_floating_point() else image.to(torch.float32)
-    x = padded(x, (columns // 2, rows // 2, columns // 2, rows // 2), "reflect")
-    x = batched(x, lambda y: F.conv2d(y, weights.to(y.dtype).expand(c, 1, rows, columns), groups=c))
+    x = filtered(padded(x, (columns // 2, rows // 2, columns // 2, rows // 2), "reflect"), weights)
     return (x if image.is_floating_point() else x.round()).to(image.dtype)
 
 

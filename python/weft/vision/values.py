@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Union
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
+
+from weft.vision.geometry import filtered
 
 Factor = Union[float, Tensor]
 _BITS = {torch.uint8: 8, torch.int8: 7, torch.uint16: 16, torch.int16: 15, torch.int32: 31, torch.int64: 63}
@@ -123,11 +124,10 @@ def gamma(image: Tensor, exponent: Factor, gain: float = 1.0) -> Tensor:
 
 def sharpness(image: Tensor, factor: Factor) -> Tensor:
     """The outermost rows and columns stay as they are."""
-    c, (h, w) = channels(image, "AdjustSharpness"), image.shape[-2:]
+    channels(image, "AdjustSharpness")
+    h, w = image.shape[-2:]
     x = image if image.is_floating_point() else image.to(torch.float32)
-    kernel = torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], dtype=x.dtype, device=x.device) / 13
-    flat = x if x.ndim <= 4 else x.flatten(0, -4)
-    soft = F.conv2d(flat, kernel.expand(c, 1, 3, 3), padding=1, groups=c).reshape(x.shape)
+    soft = filtered(x, torch.tensor([[1.0, 1, 1], [1, 5, 1], [1, 1, 1]], device=x.device) / 13, padding=1)
     soft = soft if image.is_floating_point() else soft.round()
     y, column = torch.arange(h, device=x.device)[:, None], torch.arange(w, device=x.device)
     inner = (y > 0) & (y < h - 1) & (column > 0) & (column < w - 1)

@@ -920,6 +920,9 @@ const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 /* The metadata of that key in a .safetensors file that was read; NULL, without a message, if there
  * is none. */
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
+/* The key of text k of the metadata of a .safetensors file that was read; NULL, without a message,
+ * if k is out of range or the list is NULL. */
+const char *weft_tensors_meta_key(const WeftTensors *, uint32_t k);
 /* Adds a tensor; name and shape are copied, and so is the data of a tensor that is not row-major.
  * Other data must stay valid as long as the list is used. Returns false after an error: the name is
  * taken or empty, or the tensor has a dtype that Weft lacks, a wrong shape, or no data. */

@@ -18,8 +18,8 @@ typedef struct {
 	Intern names;   /* id k: weight k - 1 */
 	GgufFile gguf;  /* metadata of the first .gguf file */
 	const char *path; /* of the first file */
-	bool trained;     /* one of them is of weft_checkpoint.h: it has those weights only that were
-			     trained, and the state of the optimiser, "state.NAME.KEY" */
+	bool trained;     /* one of them is of weft_checkpoint.h: it has those weights only that
+			     were trained, and the state of the optimiser, "state.NAME.KEY" */
 } Checkpoint;
 #define CHECKPOINT_META "weft.checkpoint" /* the key of metadata that says so */
 

@@ -13,20 +13,22 @@ static void place_text(const Place *p, char out[PLACE])
 	snprintf(out, PLACE,
 		 "version=1 seed=%" PRIu64 " data=%" PRIu64 " rows=%" PRId64 " batch=%" PRId64
 		 " epoch=%" PRId64 " done=%" PRId64 " step=%" PRId64 " parts=%" PRId64
-		 " epochs=%" PRId64 " loss=%.17g seen=%" PRId64 " lr=%.17g",
+		 " epochs=%" PRId64 " loss=%.17g seen=%" PRId64 " lost=%" PRId64
+		 " skipped=%" PRId64 " lr=%.17g",
 		 p->seed, p->data, p->rows, p->batch, p->epoch, p->done, p->step, p->parts,
-		 p->epochs, p->loss, p->seen, p->lr);
+		 p->epochs, p->loss, p->seen, p->lost, p->skipped, p->lr);
 }
 
 static bool read_place(const char *text, Place *p)
 {
-	p->lr = -1;
 	return sscanf(text,
 		      "version=1 seed=%" SCNu64 " data=%" SCNu64 " rows=%" SCNd64 " batch=%" SCNd64
 		      " epoch=%" SCNd64 " done=%" SCNd64 " step=%" SCNd64 " parts=%" SCNd64
-		      " epochs=%" SCNd64 " loss=%lf seen=%" SCNd64 " lr=%lf",
+		      " epochs=%" SCNd64 " loss=%lf seen=%" SCNd64 " lost=%" SCNd64
+		      " skipped=%" SCNd64 " lr=%lf",
 		      &p->seed, &p->data, &p->rows, &p->batch, &p->epoch, &p->done, &p->step,
-		      &p->parts, &p->epochs, &p->loss, &p->seen, &p->lr) >= 11;
+		      &p->parts, &p->epochs, &p->loss, &p->seen, &p->lost, &p->skipped,
+		      &p->lr) == 14;
 }
 
 bool checkpoint_save(const Runner *r, const char *path, const Place *place)

@@ -14,7 +14,9 @@ typedef struct {
 	int64_t parts;       /* batches of an update */
 	int64_t epochs;      /* that the training was to have */
 	double loss;         /* the sum of losses of the epoch, by sample */
-	int64_t seen;        /* samples of that sum */
+	int64_t seen;        /* samples of the epoch */
+	int64_t lost;        /* of them, those that are not in the sum: the loss was not finite */
+	int64_t skipped;     /* updates of the epoch that were left out */
 	double lr;           /* of --lr; -1: there was none */
 } Place;
 

@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "ir/op/op.h"
+#include "transform/step/skip.h"
 #include "transform/step/spec.h"
 #include "transform/step/step.h"
 
@@ -483,6 +484,28 @@ static bool choose_ema(const Choosing *c)
 	       ctx_error(c->ctx, what, "%s: expected a number below 1", c->texts->ema);
 }
 
+static bool choose_scale(const Choosing *c)
+{
+	static const char what[] = "--loss-scale";
+	const Formula *dynamic = skip_scale();
+	Step *out = c->out;
+	if (!c->texts->loss_scale)
+		return true;
+	const Spec *s = spec_read(c->ctx, what, c->texts->loss_scale);
+	TRY(s);
+	if (strcmp(s->name, dynamic->name) != 0)
+		return ctx_error(c->ctx, what, "expected %s(%s), not %s", dynamic->name,
+				 dynamic->numbers, s->name);
+	TRY(read_numbers(c->ctx, what, dynamic, s, NULL, out->scale));
+	out->skips = out->scaled = true;
+	for (uint32_t k = 0; k < 4; k++)
+		if (!(out->scale[k] > 0 && isfinite(out->scale[k])))
+			return ctx_error(c->ctx, what, "\"%s\": expected numbers above 0",
+					 c->texts->loss_scale);
+	return (out->scale[3] == floor(out->scale[3]) && out->scale[3] < 1e9) ||
+	       ctx_error(c->ctx, what, "every is a number of steps, not %g", out->scale[3]);
+}
+
 bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 {
 	Ctx *ctx = g->ir->ctx;
@@ -495,12 +518,12 @@ bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 		      .inner = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .moving = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .out = out};
-	*out = (Step){.outputs = texts->outputs};
+	*out = (Step){.outputs = texts->outputs, .skips = texts->skips};
 	note_constants(&c, g, c.read);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		c.read[g->input.data[k].init.i] |= g->input.data[k].kind == INPUT_PARAM;
 	c.read[0] = c.inner[0] = false;
-	return choose_loss(&c) && choose_groups(&c) && choose_ema(&c) &&
+	return choose_loss(&c) && choose_groups(&c) && choose_ema(&c) && choose_scale(&c) &&
 	       choose_clip(&c, "--clip-norm", "clip_norm", texts->clip_norm, &out->clip_norm) &&
 	       choose_clip(&c, "--clip-value", "clip_value", texts->clip_value, &out->clip_value);
 }

@@ -9,6 +9,7 @@
 
 #include "tools/train/checkpoint.h"
 #include "tools/train/data.h"
+#include "tools/train/settings.h"
 #include "tools/train/step.h"
 
 static int run(int argc, char **argv);
@@ -73,6 +74,7 @@ typedef struct {
 	StepArgs step;
 	LoadArgs load;
 	WeftOptions o;
+	Settings settings;
 	int threads;
 	bool progress;
 } TrainArgs;
@@ -99,6 +101,7 @@ typedef struct {
 	int64_t samples; /* of the last batch */
 	int64_t first;   /* samples that this run has trained */
 	double start;    /* when it began */
+	char *settings;  /* what the checkpoint records of the options */
 	double busy;     /* seconds in which it trained: neither tested nor saved */
 } Training;
 
@@ -287,7 +290,6 @@ static bool compile_model(Training *t, Weft *w, const char *path)
 	StepArgs step = t->a->step;
 	RunnerOptions o = {.entry = main_entry(t), .compile = &t->a->o, .load = &t->a->load};
 	step.accumulate = t->place.parts > 1;
-	step.optimizer = step.optimizer ? step.optimizer : "adamw";
 	if (t->a->lr && !with_rate(step.optimizer, text, sizeof text))
 		return false;
 	if (t->a->lr)
@@ -447,7 +449,7 @@ static bool test_loss(Training *t, double *out)
 		if (samples != before)
 			entry_reshape(&t->test);
 		if (!entry_call(&t->test, t->eval.in, t->a->threads))
-			return false;
+			return data_tell_labels(&t->eval), false;
 		sum += value_at(&t->test.result[at], 0) * (double)samples;
 		seen += samples;
 	}
@@ -481,7 +483,7 @@ static bool print_line(Training *t)
 
 static bool save(const Training *t)
 {
-	return !t->a->save || checkpoint_save(&t->r, t->a->save, &t->place);
+	return !t->a->save || checkpoint_save(&t->r, t->a->save, &t->place, t->settings);
 }
 
 /* Returns the first batch behind those whose gradients the next update takes, which begin with
@@ -557,7 +559,7 @@ static bool train_batch(Training *t)
 		entry_reshape(&t->step);
 	t->samples = samples;
 	if (!entry_call(&t->step, t->data.in, t->a->threads))
-		return false;
+		return data_tell_labels(&t->data), false;
 	const double loss = value_at(&t->step.result[entry_output(&t->step, "loss")], 0);
 	if (!count_loss(t, loss, samples))
 		return false;
@@ -641,14 +643,9 @@ static bool resume(Training *t, const char *path)
 		       false;
 	t->place = there;
 	t->place.epochs = here.epochs;
-	t->place.lr = here.lr;
-	if (t->place.epoch >= t->place.epochs)
-		return fail("%s: all %lld epochs are done: give more by --epochs", path,
-			    (long long)t->place.epochs),
-		       false;
-	return there.lr < 0 || t->a->lr ||
-	       (fail("%s was trained with --lr %g: give --lr, and --schedule if there was one",
-		     path, there.lr),
+	return t->place.epoch < t->place.epochs ||
+	       (fail("%s: all %lld epochs are done: give more by --epochs", path,
+		     (long long)t->place.epochs),
 		false);
 }
 
@@ -681,7 +678,6 @@ static bool read_counts(Training *t)
 	    !read_count("--save-every", a->every, 0, &t->every))
 		return false;
 	errno = 0;
-	t->place.lr = t->lr < t->nnumber ? t->schedule.value : -1;
 	if (a->load.seed)
 		t->place.seed = strtoull(a->load.seed, &end, 0);
 	return !a->load.seed || (!errno && !*end && isdigit((unsigned char)*a->load.seed)) ||
@@ -780,7 +776,7 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 	if (a->step.on_nan && strcmp(a->step.on_nan, "stop") && strcmp(a->step.on_nan, "skip") &&
 	    strcmp(a->step.on_nan, "go"))
 		return fail_usage("--on-nan is stop, skip or go, not %s", a->step.on_nan), false;
-	const OptUse use[] = {{a->schedule, a->lr, "--schedule", "--lr"},
+	const OptUse use[] = {{a->schedule, a->lr || a->resume, "--schedule", "--lr"},
 			      {a->every, a->save, "--save-every", "--save"}};
 	if (!options_used(&command_train, use, sizeof use / sizeof *use))
 		return false;
@@ -803,18 +799,57 @@ static bool check_output(const TrainArgs *a, const char *model)
 	       keep_input(a->save, a->eval);
 }
 
+/* Lists the options that checkpoints record. */
+static void list_settings(TrainArgs *a)
+{
+	const Setting all[] = {{"--lr", &a->lr, NULL, true, false},
+			       {"--schedule", &a->schedule, NULL, true, false},
+			       {"--number", NULL, &a->number, true, false},
+			       {"--optimizer", &a->step.optimizer, NULL, false, true},
+			       {"--loss", &a->step.loss, NULL, false, true},
+			       {"--group", NULL, &a->step.group, false, true},
+			       {"--trainable", NULL, &a->step.trainable, false, true},
+			       {"--clip-norm", &a->step.clip_norm, NULL, false, true},
+			       {"--clip-value", &a->step.clip_value, NULL, false, true},
+			       {"--ema", &a->step.ema, NULL, false, true},
+			       {"--precision", NULL, &a->load.precision, false, true},
+			       {"--loss-scale", &a->step.loss_scale, NULL, false, true},
+			       {"--set-mode", NULL, &a->load.mode, false, true}};
+	a->settings.n = sizeof all / sizeof *all;
+	memcpy(a->settings.of, all, sizeof all);
+}
+
+/* Takes the options that are not given from a checkpoint, and writes down what they are. */
+static bool settle(Training *t, TrainArgs *a, bool of_model)
+{
+	list_settings(a);
+	if (a->resume) {
+		char *text = checkpoint_settings(a->resume);
+		if (!text || !settings_resume(&a->settings, text, a->resume, of_model))
+			return false;
+	}
+	if (a->schedule && !a->lr)
+		return fail_usage("--schedule is for --lr"), false;
+	if (of_model && !a->step.optimizer)
+		a->step.optimizer = "adamw";
+	t->settings = settings_text(&a->settings);
+	return t->settings;
+}
+
 static int run(int argc, char **argv)
 {
 	TrainArgs a = {.o = {.size = sizeof a.o}};
 	Training t = {.a = &a};
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;
+	const bool of_model = !is_shared_object(argv[1]);
+	const bool settled = settle(&t, &a, of_model);
 	size_t length = 1;
 	for (uint32_t k = 0; k < a.number.n; k++)
 		length += strlen(a.number.item[k]) + 1;
 	char *room = malloc(length);
 	Weft *w = weft_new();
-	bool ok = room && w && check_output(&a, argv[1]) && read_numbers(&t, room);
+	bool ok = settled && room && w && check_output(&a, argv[1]) && read_numbers(&t, room);
 	if (!room || !w)
 		fail("out of memory");
 	progress_begin(a.progress);
@@ -830,5 +865,7 @@ static int run(int argc, char **argv)
 	runner_close(&t.r);
 	weft_free(w);
 	free(room);
+	free(t.settings);
+	settings_free(&a.settings);
 	return ok ? 0 : 1;
 }

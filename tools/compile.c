@@ -403,6 +403,7 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 			   {"--memory-budget", OPT_STRING, &a->budget},
 			   {"--train", OPT_STRING, &a->step.optimizer},
 			   {"--accumulate", OPT_FLAG, &a->step.accumulate},
+			   {"--on-nan", OPT_STRING, &a->step.on_nan},
 			   STEP_OPTIONS(&a->step),
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--tune", OPT_STRING, &a->o.tune},

@@ -18,7 +18,6 @@ typedef struct {
 		{"--clip-norm", OPT_STRING, &(a)->clip_norm},                                      \
 		{"--clip-value", OPT_STRING, &(a)->clip_value}, {"--ema", OPT_STRING, &(a)->ema},  \
 		{"--loss-scale", OPT_STRING, &(a)->loss_scale},                                    \
-		{"--on-nan", OPT_STRING, &(a)->on_nan},                                            \
 	{                                                                                          \
 		"--eval-model", OPT_STRING, &(a)->eval_model                                       \
 	}

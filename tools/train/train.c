@@ -759,6 +759,7 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 			   {"--lr", OPT_STRING, &a->lr},
 			   {"--schedule", OPT_STRING, &a->schedule},
 			   {"--number", OPT_LIST, &a->number},
+			   {"--on-nan", OPT_STRING, &a->step.on_nan},
 			   {"--threads", OPT_INT, &a->threads},
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--backend", OPT_STRING, &a->backend},

@@ -20,8 +20,10 @@ enum {
 			  matrices */
 	MOST_FEW = 32, /* rows of which keys and values may be decoded where they are multiplied */
 	MOST_COST =
-		512, /* of what is computed of less at each score, such as what dropout leaves */
-	LESS = 8     /* times as many elements */
+		512,   /* of what is computed of less at each score, such as what dropout leaves */
+	LARGE = 25600, /* pairs of a row and a key: the products of fewer take less time in memory
+			  than computed again for the gradient of a bias */
+	LESS = 8       /* times as many elements */
 };
 
 /* ---- finding ---- */
@@ -441,6 +443,40 @@ static bool find_weighted(Find *f, Node n, uint32_t operand, WeightedNodes *w)
 	return true;
 }
 
+/* Whether the scores of a member of the batch are many; sizes that are not known may be. */
+static bool has_many_scores(const Graph *g, Node scores, uint32_t nbatch)
+{
+	Sym n = sym_int(g->ir->syms, 1);
+	int64_t pairs;
+	for (uint32_t k = nbatch; k < node_rank(g, scores); k++)
+		n = sym_mul(g->ir->syms, n, node_dim(g, scores, k));
+	return !sym_is_const(graph_syms(g), n, &pairs) || pairs >= LARGE;
+}
+
+/* Fills in *w, and f->inside, if n adds up weights over dimensions of the batch. */
+static bool find_sum_of_weights(Find *f, Node n, WeightedNodes *w)
+{
+	const Graph *g = f->g;
+	TRY(op_lower(node_op(g, n))->role == LOWER_REDUCE &&
+	    strcmp(node_str(g, n, "kind"), "sum") == 0 && node_dtype(g, n) == DT_f32);
+	const uint32_t dims = node_dim_bits(g, n, "dims");
+	f->inside = (Nodes){0};
+	f->visits = 0;
+	*w = (WeightedNodes){.result = n, .weights = node_in(g, n, 0)};
+	Scores s = {.of = w->weights, .most = MOST_SCORES};
+	TRY(find_scores(f, &s, w->weights) && s.n > 1 && has_exponential(f));
+	for (uint32_t k = 0; k < s.n; k++) {
+		uint32_t nbatch;
+		node_ints(g, s.score[k], "batch_x", &nbatch);
+		TRY(!(dims >> nbatch) && has_many_scores(g, s.score[k], nbatch) &&
+		    node_type_id(g, s.score[k]).i == node_type_id(g, w->weights).i &&
+		    has_score_form(g, s.score[k]) && has_many_rows(g, s.score[k]));
+	}
+	memcpy(w->score, s.score, sizeof w->score);
+	w->nscore = s.n;
+	return true;
+}
+
 /* ---- which candidates stay ---- */
 
 static void add_candidate(Find *f, Candidate c)
@@ -837,9 +873,14 @@ const FoundAttention *find_attentions(const Graph *g, const Target *t, const cha
 	}
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		f.place[n.i] = ++place;
-	for (Node n = g->first; n.i; n = node_next(g, n))
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		WeightedNodes w;
 		if (node_is_contraction(g, n))
 			find_candidates(&f, n);
+		else if (find_sum_of_weights(&f, n, &w))
+			add_candidate(&f, (Candidate){.weighted = arena_dup(arena, &w, sizeof w),
+						      .result = n});
+	}
 	do
 		close_all(&f);
 	while (!store_rows_for_sums(&f));

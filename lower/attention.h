@@ -19,6 +19,8 @@
  *   %dk = contract(%w^T, %q)                 w = %p * (%t - %delta), where %delta = sum(%g * %o)
  *   %dq = contract(%w, %k)
  *
+ *   %dbias = reduce(%w, sum)                 over the batch: of a bias that its members share
+ *
  * Each is a kernel, with a stage for each product in w, and the sum. Kernels whose products are the
  * same become one with several results (lower/graph/join.c). What is written here is what is
  * looked for: no operator of attention is named, and neither order nor layout of operands is. */
@@ -61,7 +63,7 @@ typedef struct AttentionNodes {
 
 enum { MOST_SCORES = 4 };
 
-/* The nodes of a sum with weights. */
+/* The nodes of a sum with weights, a product, or of a sum of weights, a reduction. */
 typedef struct WeightedNodes {
 	Node result;
 	uint32_t operand;        /* that has the weights */

@@ -112,12 +112,12 @@ bool trace_is_score(const Trace *t, Node n)
 Kx trace_scores(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	bool plain = true;
-	const uint64_t key = UINT64_C(1) << t->attention.along,
+	const uint64_t at = t->attention.at,
 		       axes = axes_of_index(t, idx, node_rank(t->s->g, n), &plain);
-	if (guard.i || !plain || !(axes & key) || (axes & ~key) >> t->nroot)
+	if (guard.i || !plain || (axes & at) != at || (axes & ~at) >> t->nroot)
 		return trace_store_first(t, n, "its scores are not read one by one");
 	const uint64_t outer = t->outer;
-	const Kx x = trace_contraction(t, n, idx, key);
+	const Kx x = trace_contraction(t, n, idx, at);
 	t->outer = outer;
 	return x;
 }
@@ -264,7 +264,7 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 		return trace_store_first(t, n, "what reads it does not read its elements in place");
 	if (st.nred != 1)
 		return trace_store_first(t, a->weights, "what is summed has one term");
-	t->attention = (TracedAttention){&a->scores, 1, st.red[0]};
+	t->attention = (TracedAttention){&a->scores, 1, st.red[0], UINT64_C(1) << st.red[0]};
 	const Sym key = t->k->axis.data[st.red[0]].var;
 	const uint64_t rows = axes_of_index(t, m.map.in[a->operand],
 					    node_rank(g, node_in(g, n, a->operand)), &plain),
@@ -310,7 +310,7 @@ Kx trace_weighted(Trace *t, const WeightedNodes *w, const Sym *idx)
 		return trace_store_first(t, n, "what reads it does not read its elements in place");
 	if (st.nred != 1)
 		return trace_store_first(t, w->weights, "what is summed has one term");
-	t->attention = (TracedAttention){w->score, w->nscore, st.red[0]};
+	t->attention = (TracedAttention){w->score, w->nscore, st.red[0], UINT64_C(1) << st.red[0]};
 	const uint64_t rows = axes_of_index(t, m.map.in[w->operand],
 					    node_rank(g, node_in(g, n, w->operand)), &plain),
 		       columns = axes_of_index(t, m.map.in[other],

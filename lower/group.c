@@ -55,6 +55,8 @@ typedef struct {
 	uint32_t readers;  /* the one group that reads it, MANY, or 0 */
 	uint32_t summed;   /* bits of its dimensions along which a reduction in the kernel that
 			      reads it runs */
+	uint32_t varied;   /* bits of its dimensions along which the reductions differ that it is a
+			      function of, if nothing else reads what is between */
 	double evaluated;  /* at so many points its readers want it: at all that a reduction runs
 			      over */
 	bool bijective;    /* every reader so far reads it one to one */
@@ -252,6 +254,23 @@ static bool sums_blocks(const Sweep *w, Node n, uint32_t root)
 	       all.i == type_numel(g->ir, node_type_id(g, n)).i;
 }
 
+/* Returns along which of x's dimensions reductions differ, for its only reader; a reduction may
+ * have others. */
+static uint32_t varied_of(const Sweep *w, Node x)
+{
+	return x.i && (how(w, x)->role == LOWER_REDUCE || node_nuses(w->g, x) == 1)
+		       ? w->node[x.i].varied
+		       : 0;
+}
+
+/* Whether n is a value of rows, a function of reductions, that the kernel which reads it sums:
+ * these reductions and n are a kernel of their own, of these rows. */
+static bool sums_rows(const Sweep *w, Node n)
+{
+	return w->node[n.i].summed && how(w, n)->role == LOWER_MAP &&
+	       varied_of(w, n) == of_extent(w->g, n, (1u << node_rank(w->g, n)) - 1);
+}
+
 /* Whether n is a sum of which each term has a contraction of its own: its kernel is that of a
  * contraction. */
 static bool adds_blocks(const Sweep *w, Node n)
@@ -301,6 +320,8 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 			return "it ends a contraction, and the kernel that reads it reduces";
 		return recomputed_too_often(w, n, root)
 			       ? "computing it wherever it is read takes longer"
+		       : sums_rows(w, n) && !sums_blocks(w, n, root)
+			       ? "it reduces rows, and the kernel that reads it sums them"
 			       : NULL;
 	case FUSE_NEVER:
 	case FUSE_ALWAYS:
@@ -681,6 +702,10 @@ static void visit(Sweep *w, Node n)
 	}
 	if (readers == 0)
 		return;
+	if (w->attention[n.i].weighted && l->role == LOWER_REDUCE) {
+		make_root(w, n, "it sums weights of an attention");
+		return;
+	}
 	uint32_t root = readers == MANY ? 0 : readers;
 	if (l->role == LOWER_LEAF) {
 		self->is = (NodeGroup){ROLE_LEAF, root};
@@ -773,6 +798,45 @@ static void mark_constant(Sweep *w, Node n)
 	self->integers = most;
 }
 
+/* Returns the dimensions of n, an index map, that have elements of the dimensions `bits` of its
+ * operand x. */
+static uint32_t dims_behind(const Graph *g, Node n, Node x, uint32_t bits)
+{
+	const Type *from = node_type(g, x), *to = node_type(g, n);
+	ReshapeGroup part = {0};
+	uint32_t all = 0;
+	if (op_lower(node_op(g, n))->keeps != KEEPS_ORDER) {
+		for (uint32_t k = 0; k < node_rank(g, x); k++) {
+			const uint32_t d = bits >> k & 1 ? dim_of_operand(g, n, x, k) : MAX_RANK;
+			all |= d < MAX_RANK ? 1u << d : 0;
+		}
+		return all;
+	}
+	while (reshape_group(g->ir->syms, from->dim, from->n, to->dim, to->n, &part))
+		for (uint32_t k = part.from; k < part.from_end; k++)
+			for (uint32_t d = part.to; bits >> k & 1 && d < part.to_end; d++)
+				all |= 1u << d;
+	return all;
+}
+
+/* Notes along which of n's dimensions the reductions differ that it is a function of. */
+static void mark_varied(Sweep *w, Node n)
+{
+	const Graph *g = w->g;
+	const OpLower *l = how(w, n);
+	uint32_t bits = 0;
+	if (!node_is_tensor(g, n))
+		return;
+	if (l->role == LOWER_REDUCE)
+		bits = (1u << node_rank(g, n)) - 1;
+	else if (l->role == LOWER_MAP)
+		for (uint32_t k = 0; k < node_nin(g, n); k++)
+			bits |= varied_of(w, node_in(g, n, k));
+	else if (lower_is_map(l) && node_nin(g, n) && varied_of(w, node_in(g, n, 0)))
+		bits = dims_behind(g, n, node_in(g, n, 0), varied_of(w, node_in(g, n, 0)));
+	w->node[n.i].varied = of_extent(g, n, bits);
+}
+
 /* Notes which reductions and contractions n is a function of, in program order, so that operands
  * are known. */
 static void mark_below(Sweep *w, Node n, uint32_t place)
@@ -789,6 +853,7 @@ static void mark_below(Sweep *w, Node n, uint32_t place)
 		if (l->keeps != KEEPS_NOTHING)
 			self->below_anchor |= w->node[x.i].below_anchor && node_nuses(g, x) == 1;
 	}
+	mark_varied(w, n);
 	const Node last = ended(w, n);
 	self->anchor = last.i ? w->node[last.i].anchor : place;
 	self->ends = last.i ? w->node[last.i].ends : self->below_anchor ? n : (Node){0};

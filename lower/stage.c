@@ -198,6 +198,9 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 			       .acc = dtype_compute(acc ? acc : node_dtype(g, n))}};
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
+	const WeightedNodes *w = node_info(t->s, n)->is.attention->weighted;
+	if (w)
+		t->attention = (TracedAttention){w->score, w->nscore, 0, axes_set(st.red, st.nred)};
 	if (!t->k->stage.n && !guard.i && st.reduce.combine == REDUCE_SUM &&
 	    dtype_is_float(st.reduce.acc))
 		t->summed = axes_set(st.red, st.nred);

@@ -26,6 +26,7 @@ typedef struct {
 	const Node *score; /* its products, each of them a sum of its own at each point of: */
 	uint32_t nscore;   /* 0: nothing of the kind is traced */
 	uint32_t along;    /* the axis of keys; that which the sum with weights adds along */
+	uint64_t at;       /* that axis, as a bit; for sums of weights all that they add along */
 } TracedAttention;
 
 typedef struct {

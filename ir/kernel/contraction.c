@@ -264,6 +264,14 @@ static bool is_inner_product(const Kernel *k, const Stage *st, uint32_t nouter)
 	       is_product(&k->kx.data[st->value.i]);
 }
 
+/* Whether the stage adds up functions of earlier ones along inner axes. */
+static bool adds_weights(const Stage *st, uint32_t nouter)
+{
+	return st->kind == STAGE_REDUCE && !st->reduce.contraction && !st->reduce.level &&
+	       st->reduce.combine == REDUCE_SUM && st->reduce.acc == DT_f32 && !stage_stores(st) &&
+	       st->nmap == nouter && st->nred;
+}
+
 bool kernel_sums_weighted(const Kernel *k, Arena *scratch, WeightedStages *is)
 {
 	const uint32_t nouter = kernel_nouter(k);
@@ -281,12 +289,15 @@ bool kernel_sums_weighted(const Kernel *k, Arena *scratch, WeightedStages *is)
 	       !reads_stages(k, i, is->nscore, i, mark);
 	     i++)
 		is->nsum++;
+	if (is->nscore > 1 && !is->nsum && i < k->stage.n &&
+	    adds_weights(&k->stage.data[i], nouter) && reads_stages(k, i, 0, is->nscore, mark))
+		i++;
 	const uint32_t stores = i;
 	for (; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || !stage_stores(&k->stage.data[i]) ||
 		    reads_stages(k, i, 0, is->nscore, mark))
 			return false;
-	return is->nscore && is->nsum && i > stores && !k->vvar.n;
+	return stores > is->nscore && i > stores && !k->vvar.n;
 }
 
 bool kx_is_product(const Kernel *k, Kx x)

@@ -46,9 +46,10 @@ const char *kernel_no_contraction(const Kernel *, const Contractions *all);
 uint32_t kernel_adds_blocks(const Kernel *, const Contractions *all);
 /* The stages of a kernel that multiplies functions of products: first so many products, which later
  * stages read at each point of inner axes (stage_is_term); then sums, contractions along one axis
- * of a product of such a function, the weight, and something else; then stores. */
+ * of a product of such a function, the weight, and something else; or one sum of weights along
+ * inner axes; then stores. */
 typedef struct {
-	uint32_t nscore, nsum;
+	uint32_t nscore, nsum; /* nsum 0: the sum is of weights */
 } WeightedStages;
 /* Whether the kernel is of that form; sets *is. Takes time in proportion to the kernel's length. */
 bool kernel_sums_weighted(const Kernel *, Arena *scratch, WeightedStages *is);

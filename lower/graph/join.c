@@ -313,8 +313,8 @@ static Kernel *join(Lowered *l, const Kernel *a, const Kernel *b)
 	WeightedStages is[2];
 	Join j = {.l = l, .syms = l->ir->syms, .arena = arena};
 	if (!kernel_sums_weighted(a, l->ir->ctx->scratch, &is[0]) ||
-	    !kernel_sums_weighted(b, l->ir->ctx->scratch, &is[1]) || a->graph != b->graph ||
-	    a->axis.n + b->axis.n > MAX_KERNEL_AXES)
+	    !kernel_sums_weighted(b, l->ir->ctx->scratch, &is[1]) || !is[0].nsum || !is[1].nsum ||
+	    a->graph != b->graph || a->axis.n + b->axis.n > MAX_KERNEL_AXES)
 		return NULL;
 	j.of[0] = half_of(&j, a, is[0]);
 	j.of[1] = half_of(&j, b, is[1]);

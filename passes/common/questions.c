@@ -28,6 +28,16 @@ bool is_splat(const Graph *g, Node n, double v)
 	return number == v && signbit(number) == signbit(v);
 }
 
+bool is_scalar(const Graph *g, Node n, ScOp op)
+{
+	DType in[4];
+	const uint32_t nin = n.i ? node_nin(g, n) : 0;
+	TRY(nin && nin <= 4 && op_lower(node_op(g, n))->role == LOWER_MAP);
+	for (uint32_t k = 0; k < nin; k++)
+		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
+	return scalar_single(scalar_fn(node_op(g, n), in, nin)).op == op;
+}
+
 bool is_one(const Graph *g, Sym s)
 {
 	return sym_is(graph_syms(g), s, 1);

@@ -4,6 +4,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/op/op.h"
+#include "ir/scalar/scalar.h"
 
 /* Whether n is a splat (node_splat) of the number v. False if n is none, or if its number is an
  * expression of symbols. A bool true is 1. -0 is not 0, NaN is no number, and a
@@ -14,6 +15,8 @@ static inline bool is_op(const Graph *g, Node n, Op op)
 {
 	return n.i && node_op(g, n) == op;
 }
+/* Whether n is element-wise and applies that one operation to its operands. */
+bool is_scalar(const Graph *, Node n, ScOp op);
 /* Whether x, an operand of n, has the same operator as n. */
 static inline bool is_nested(const Graph *g, Node n, Node x)
 {

@@ -15,6 +15,7 @@ typedef struct {
 } Rule;
 
 /* Lists of rules; the last has a NULL name. */
-extern const Rule scalar_rules[], shape_rules[], reduce_rules[], conv_rules[], low_rules[];
+extern const Rule scalar_rules[], shape_rules[], row_rules[], reduce_rules[], conv_rules[],
+	low_rules[];
 
 #endif

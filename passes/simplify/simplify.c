@@ -4,14 +4,15 @@
  *   %3 = permute(%2, perm=[1, 0])      ->   readers of %3 read %1
  *   %4 = mul(%3, %one)                 ->   readers of %4 read %1
  *
- * Every rule makes the graph smaller, or moves a broadcast, a constant operand or a conversion in
- * one direction only, so the rewriting ends. No rule changes a floating-point result, -0 and NaN
- * included. Dead nodes are left to dce. */
+ * Every rule makes the graph smaller, or moves a broadcast, a gather, a constant operand or a
+ * conversion in one direction only, so the rewriting ends. No rule changes a floating-point result,
+ * -0 and NaN included. Dead nodes are left to dce. */
 #include "passes/simplify/simplify.h"
 
 #include "passes/simplify/rules.h"
 
-static const Rule *const lists[] = {scalar_rules, shape_rules, reduce_rules, conv_rules, low_rules};
+static const Rule *const lists[] = {scalar_rules, shape_rules, row_rules,
+				    reduce_rules, conv_rules,  low_rules};
 
 static Node apply(Build *b, Node n)
 {

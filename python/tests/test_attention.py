@@ -143,3 +143,55 @@ def _case(form, dtype, rows, keys):
     x = torch.randn(2, rows, 64).to(dtype).requires_grad_()
     mask = torch.ones(rows, rows, dtype=torch.bool).tril()[None, None]
     return x, mask, Attention(form, keys).to(dtype)
+
+
+@pytest.mark.parametrize("form,dtype", [("operator", torch.float32), ("written", torch.float32), ("operator", torch.bfloat16)])
+def test_learned_bias(form, dtype):
+    """A bias by distance, which the batch shares, as in T5: its gradient leaves no number for each query and key in memory but the bias's own."""
+    torch.manual_seed(4)
+    rows, batch = 192, 3
+    index = (torch.arange(rows)[:, None] - torch.arange(rows)[None]).clamp(-8, 8) + 8
+
+    class Biased(Attention):
+        def __init__(self):
+            super().__init__("plain")
+            self.table = nn.Embedding(17, HEADS)
+
+        def forward(self, x, mask):
+            b, t, _ = x.shape
+            q, k, v = self.inner(x).view(b, t, 3, HEADS, WIDTH).permute(2, 0, 3, 1, 4)
+            bias = self.table(index).permute(2, 0, 1)[None]
+            if form == "operator":
+                y = nn.functional.scaled_dot_product_attention(q, k, v, bias)
+            else:
+                y = torch.softmax(q @ k.transpose(-1, -2) * WIDTH ** -0.5 + bias, -1) @ v
+            return self.outer(y.transpose(1, 2).reshape(b, t, -1))
+
+    module, x = Biased(), torch.randn(batch, rows, 64).requires_grad_()
+    want, _ = _gradients(module.double(), module, x.double().detach().requires_grad_(), None)
+    module, x = module.to(dtype), x.detach().to(dtype).requires_grad_()
+    eager, most = _gradients(module, module, x, None)
+    have, saved = _gradients(torch.compile(module, backend=weft.dynamo.backend), module, x, None)
+    assert most >= batch * HEADS * rows * rows > saved
+    for h, e, w in zip(have, eager, want):
+        bound = 4 * (e.double() - w).abs().max() + torch.finfo(dtype).eps * w.abs().max()
+        assert (h.double() - w).abs().max() <= bound
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_hidden_keys(dtype):
+    """Keys that a mask hides change no bit, however many follow: also of products by fragments, whose steps are of 32 keys."""
+    torch.manual_seed(5)
+    q, k, v = (torch.randn(1, 2, n, 64).to(dtype) for n in (40, 200, 200))
+
+    def attend(q, k, v, seen):
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=(torch.arange(k.shape[2]) < seen)[None, None, None])
+
+    def run(*inputs):
+        torch._dynamo.reset()
+        return torch.compile(attend, backend=weft.dynamo.backend, dynamic=False)(*inputs)
+
+    for seen in (33, 150):
+        want = run(q, k, v, torch.tensor(seen))
+        for keys in (seen, seen + 7, seen + 20):
+            assert torch.equal(run(q, k[:, :, :keys].contiguous(), v[:, :, :keys].contiguous(), torch.tensor(seen)), want), (seen, keys)

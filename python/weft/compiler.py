@@ -87,9 +87,15 @@ def session_with(ops: Any) -> Any:
 def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
     if path is None and given["target"] not in (None, "native"):
         raise ValueError(f"weft.compile: target={given['target']!r} needs path=: without a path the code is for this processor")
+    if path is not None:
+        return emitted(session, graph, path, **given)
     with in_python():
-        if path is None:
-            return Model(session.jit(graph, given))
+        return Model(session.jit(graph, given))
+
+
+def emitted(session: Any, graph: Any, path: str | os.PathLike[str], **given: Any) -> Model:
+    """Writes a graph as a shared object, and loads that. given: the options that have a value."""
+    with in_python():
         session.emit(graph, _SHARED, path, given)
     return load(path)
 
@@ -131,7 +137,7 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool)
     else:
         raise TypeError(f"weft.compile: expected a module, an ExportedProgram or a path, got {type(model).__name__}")
     file = io.BytesIO()
-    torch.export.save(_resolved(model), file)
+    torch.export.save(resolved_program(model), file)
     return file.getbuffer(), label + ".pt2", names
 
 
@@ -165,7 +171,7 @@ def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., An
     return names
 
 
-def _resolved(program: Any) -> Any:
+def resolved_program(program: Any) -> Any:
     """The program as it is written: without its example inputs, which may be large, and with the contents of tensors that are
     the conjugate or the negative of their memory, since files lose both."""
     import torch

@@ -192,6 +192,9 @@ def check(root):
             if len(line) > MARKDOWN:
                 bad += 1
                 print(f"FAIL {path.relative_to(root)}:{k + 1}: {len(line)} columns")
+            if line.startswith(("<<<<<<< ", ">>>>>>> ")):
+                bad += 1
+                print(f"FAIL {path.relative_to(root)}:{k + 1}: what git leaves where a merge needs a hand")
     found, code = {}, {}
     for path in files(root, "*.c", "*.h", ":!tests/golden", ":!tests/text", ":!tests/help"):
         text, folder = path.read_text(), str(path.parent.relative_to(root))

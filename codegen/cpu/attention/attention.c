@@ -150,7 +150,7 @@ static void make_scores(Attention *a)
 				  .keys = a->keys,
 				  .depth = a->depth,
 				  .pitch = p->block.cols,
-				  .steps = p->axis.depths / p->row->group};
+				  .steps = p->axis.depths / p->by.row->group};
 	blocks_make_scores(&a->b, &tiles);
 }
 
@@ -172,9 +172,9 @@ static void add_values(Attention *a)
 	const SumTiles tiles = {.weights = a->local.weights,
 				.to = a->local.result,
 				.pitch = p->block.cols,
-				.stride = p->row->group,
+				.stride = p->by.row->group,
 				.operand = a->values,
-				.first = lx_div(a->b.f, a->b.from, number(&a->b, p->row->group)),
+				.first = lx_div(a->b.f, a->b.from, number(&a->b, p->by.row->group)),
 				.steps = a->groups,
 				.end = a->b.rows.whole,
 				.width = a->width};
@@ -349,7 +349,7 @@ static void pass_keys(Attention *a)
 	blocks_set_keys(&a->b, lx_var(f, ls_for(f, "from", lo, hi, p->block.cols)));
 	if (p->limits.nmask)
 		blocks_open_if_seen(&a->b);
-	const int64_t group = p->row->group;
+	const int64_t group = p->by.row->group;
 	a->groups = let(
 		&a->b, "groups",
 		lx_div(f, lx_add(f, a->b.count, number(&a->b, group - 1)), number(&a->b, group)));
@@ -546,7 +546,7 @@ static void declare_arrays(Attention *a)
 	const int64_t lanes = p->vector.lanes;
 	a->depth = (p->axis.depths + lanes - 1) / lanes * lanes;
 	a->width = attention_vectors(p) * lanes;
-	const DType d = micro_groups(p->row) ? p->row->a : DT_f32;
+	const DType d = micro_groups(p->by.row) ? p->by.row->a : DT_f32;
 	a->local.q = ls_local(a->b.f, "queries", d, (uint64_t)(p->block.rows * a->depth));
 	a->local.scores =
 		ls_local(a->b.f, "scores", DT_f32, (uint64_t)(p->block.rows * p->block.cols));
@@ -571,7 +571,7 @@ static Attention begin_phase(Cpu *s, const AttentionPlan *p)
 	return (Attention){.b = {.s = s,
 				 .f = s->e.f,
 				 .nest = p->nest,
-				 .row = p->row,
+				 .row = p->by.row,
 				 .limits = &p->limits,
 				 .vector = p->vector,
 				 .tile = p->tile,
@@ -629,6 +629,7 @@ void emit_attention(Cpu *s, const Plan *plan)
 		a.seen = eval_temp_memory(&s->e, s->out->temp.n - 1);
 	decode_task(&a);
 	declare_arrays(&a);
+	blocks_declare_frags(&a.b, p->by.frag, a.width);
 	if (!p->few.rows) {
 		a.keys = blocks_operand(&a.b, p->value.k, p->axis.k_step, p->axis.key,
 					p->copy[0] ? &p->k_panels : NULL);

@@ -16,6 +16,12 @@ typedef struct {
 	LType vector; /* of sums */
 	TileSize tile;
 	struct {
+		const MicroKernel
+			*row; /* how whole steps of products are computed; NULL: by `row` */
+		Lv acc, a, b;
+		LMem last; /* the last groups of an operand */
+	} frags;
+	struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
 	} rows;
 	Lx from, count; /* the block of keys */
@@ -112,6 +118,16 @@ typedef struct {
 	bool apart;      /* what is there is added to the sums; else they go on from it */
 } SumTiles;
 void blocks_add_products(Blocks *, const SumTiles *);
+
+/* ---- tiles of fragments (frags.c) ---- */
+
+/* Declares the fragments of a row, by which products are computed from here on, with sums of at
+ * most `width` elements; NULL: there are none. */
+void blocks_declare_frags(Blocks *, const MicroKernel *, int64_t width);
+/* Does as blocks_make_scores, of whole steps of the row. */
+void blocks_make_scores_by_frags(Blocks *, const ScoreTiles *);
+/* Adds products to sums that go on from what is there. */
+void blocks_add_products_by_frags(Blocks *, const SumTiles *);
 
 /* ---- few rows (few.c) ---- */
 

@@ -171,6 +171,10 @@ static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 void blocks_make_scores(Blocks *b, const ScoreTiles *s)
 {
 	LoopFn *f = b->f;
+	if (b->frags.row) {
+		blocks_make_scores_by_frags(b, s);
+		return;
+	}
 	const int64_t lanes = b->vector.lanes, wide = b->tile.nv * lanes;
 	Lx end = let(b, "end", lx_sub(f, b->count, lx_mod(f, b->count, number(b, wide))));
 	Lx key = lx_var(f, ls_for(f, "key", number(b, 0), end, wide));
@@ -212,6 +216,10 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 void blocks_add_products(Blocks *b, const SumTiles *s)
 {
 	LoopFn *f = b->f;
+	if (b->frags.row && s->stride == b->row->group) { /* groups of a sum lie side by side */
+		blocks_add_products_by_frags(b, s);
+		return;
+	}
 	const int64_t lanes = b->vector.lanes;
 	const uint32_t nv = b->tile.nv, vectors = (uint32_t)(s->width / lanes), rest = vectors % nv;
 	Lx column = lx_var(f, ls_for(f, "column", number(b, 0),

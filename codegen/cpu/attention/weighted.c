@@ -87,7 +87,7 @@ static uint32_t same_weights(const WeightedPlan *p, uint32_t sum)
 /* Whether weights of the sum are stored by groups, for it and those of the same. */
 static bool is_narrow(const WeightedPlan *p, uint32_t sum)
 {
-	return micro_groups(p->row) && same_weights(p, sum) == sum;
+	return micro_groups(p->by.row) && same_weights(p, sum) == sum;
 }
 
 static LMem local(Weighted *w, const char *name, int64_t elements)
@@ -100,7 +100,7 @@ static void declare_arrays(Weighted *w)
 	const WeightedPlan *p = w->p;
 	const uint32_t arrays = p->is.nscore > p->weights.n ? p->is.nscore : p->weights.n;
 	w->pitch = weighted_pitch(p);
-	const DType d = micro_groups(p->row) ? p->row->a : DT_f32;
+	const DType d = micro_groups(p->by.row) ? p->by.row->a : DT_f32;
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		w->rows[i] =
 			ls_local(w->b.f, "rows", d,
@@ -111,6 +111,8 @@ static void declare_arrays(Weighted *w)
 					       : w->narrow[same_weights(p, i)];
 	for (uint32_t i = 0; i < arrays; i++)
 		w->product[i] = local(w, "products", p->block.rows * w->pitch);
+	if (p->task == TASK_PAIRS)
+		w->sum[0] = local(w, "sums", p->block.rows * w->pitch);
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (w->temp[i])
 			w->sum[i] = eval_temp_memory(&w->b.s->e, w->temp[i] - 1);
@@ -194,7 +196,7 @@ static void make_products(Weighted *w)
 					  .keys = w->key[i],
 					  .depth = weighted_row(p, p->score[i].depths),
 					  .pitch = w->pitch,
-					  .steps = p->score[i].depths / p->row->group};
+					  .steps = p->score[i].depths / p->by.row->group};
 		copy_rows(w, i);
 		blocks_make_scores(&w->b, &tiles);
 	}
@@ -217,7 +219,7 @@ static void make_weights(Cpu *s, void *data)
 			let(&w->b, "product", load(&w->b, w->product[i], at, p->vector.lanes)));
 	for (uint32_t i = 0; i < p->weights.n; i++) {
 		x[i] = eval_vector(&s->e, p->weights.at[i]);
-		if (s->e.lanes.mask.i && micro_groups(p->row)) /* groups are whole */
+		if (s->e.lanes.mask.i && micro_groups(p->by.row)) /* groups are whole */
 			x[i] = lx_select(f, s->e.lanes.mask, x[i], lx_float(f, p->vector, 0));
 		x[i] = let(&w->b, "weight", x[i]);
 	}
@@ -270,6 +272,8 @@ static void make_all_weights(Weighted *w)
 	const WeightedPlan *p = w->p;
 	Cpu *s = w->b.s;
 	uint64_t known = UINT64_C(1) << p->limits.row;
+	for (uint32_t i = 0; i < p->added.n; i++)
+		known |= UINT64_C(1) << p->added.axis[i];
 	for (uint32_t i = 0; i < p->batch.n; i++)
 		known |= UINT64_C(1) << p->batch.axis[i];
 	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
@@ -284,7 +288,7 @@ static void make_all_weights(Weighted *w)
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		eval_stage_over(&s->e, i);
 	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
-	if (micro_groups(p->row))
+	if (micro_groups(p->by.row))
 		pair_all_rows(w);
 }
 
@@ -293,7 +297,7 @@ static void make_all_weights(Weighted *w)
 /* Returns so many steps, or the first step, in groups. */
 static Lx in_groups(Weighted *w, Lx steps)
 {
-	const int64_t group = w->p->row->group;
+	const int64_t group = w->p->by.row->group;
 	return let(&w->b, "groups",
 		   lx_div(w->b.f, lx_add(w->b.f, steps, number(&w->b, group - 1)),
 			  number(&w->b, group)));
@@ -305,8 +309,8 @@ static void add_products(Weighted *w, uint32_t sum)
 	const WeightedSum *x = &p->sum[sum];
 	Blocks *b = &w->b;
 	Lx up = lx_add(b->f, b->count, number(b, p->tile.mr - 1));
-	const int64_t group = p->row->group;
-	SumTiles t = {.weights = micro_groups(p->row) ? w->narrow[sum] : w->product[x->weight],
+	const int64_t group = p->by.row->group;
+	SumTiles t = {.weights = micro_groups(p->by.row) ? w->narrow[sum] : w->product[x->weight],
 		      .to = w->sum[sum],
 		      .operand = w->operand[sum],
 		      .width = width_of(w, sum),
@@ -383,6 +387,47 @@ static void store_all(Weighted *w, bool of_row)
 	}
 }
 
+/* ---- sums of weights ---- */
+
+static void add_weight(Cpu *s, void *data)
+{
+	const Place *q = data;
+	Weighted *w = q->w;
+	LoopFn *f = w->b.f;
+	Lx at = let(&w->b, "at", lx_add(f, q->at, lx_sub(f, s->e.at[w->p->limits.key], w->b.from))),
+	   x = load(&w->b, w->product[0], at, w->b.vector.lanes),
+	   y = load(&w->b, w->sum[0], at, w->b.vector.lanes);
+	ls_store(f, w->sum[0], at, lx_add(f, y, x), s->e.lanes.mask);
+}
+
+static void store_weight(Cpu *s, void *data)
+{
+	const Place *q = data;
+	Weighted *w = q->w;
+	const Nest *n = s->e.nest;
+	const uint32_t sum = w->p->is.nscore;
+	Lx at = lx_add(w->b.f, q->at, lx_sub(w->b.f, s->e.at[w->p->limits.key], w->b.from));
+	eval_stage_value(&s->e, sum, load(&w->b, w->sum[0], at, w->b.vector.lanes));
+	for (uint32_t i = sum + 1; i < n->k->stage.n; i++)
+		cpu_store(s, i, eval_value(&s->e, n->k->stage.data[i].value));
+	eval_stage_over(&s->e, sum);
+}
+
+/* Calls body for the keys of each row of the block, by vectors. */
+static void for_pairs(Weighted *w, void (*body)(Cpu *, void *))
+{
+	Blocks *b = &w->b;
+	Cpu *s = b->s;
+	eval_lanes(&s->e, w->p->limits.key, w->p->vector.lanes);
+	Lx r = blocks_open_rows(b, b->rows.n, 1);
+	blocks_go_to_row(b, r, false);
+	Place row = {w, 0, let(b, "at", times(b, r, w->pitch))};
+	blocks_for_keys(b, body, &row);
+	blocks_leave_row(b);
+	ls_end(b->f);
+	eval_lanes(&s->e, NO_AXIS, w->p->vector.lanes);
+}
+
 /* ---- blocks ---- */
 
 /* Adds what the block of rows and keys adds. */
@@ -402,6 +447,8 @@ static void add_block(Weighted *w)
 	make_all_weights(w);
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		add_products(w, i);
+	if (p->task == TASK_PAIRS)
+		for_pairs(w, add_weight);
 	if (p->limits.nmask)
 		ls_end(f);
 	if (p->limits.nbound)
@@ -455,8 +502,6 @@ static void pass_keys(Weighted *w)
 		ls_end(b->f);
 }
 
-/* ---- the phase ---- */
-
 static void find_operands(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
@@ -467,6 +512,42 @@ static void find_operands(Weighted *w)
 		w->operand[i] =
 			blocks_operand(&w->b, p->sum[i].operand, p->sum[i].step, p->sum[i].column,
 				       p->sum[i].copy ? &p->sum[i].panels : NULL);
+}
+
+/* Adds up the weights of a block of rows and keys, over the members in order, and stores them. */
+static void pass_members(Weighted *w)
+{
+	const WeightedPlan *p = w->p;
+	Blocks *b = &w->b;
+	LoopFn *f = b->f;
+	Lx cols = eval_size(&b->s->e, sym_ceildiv(p->nest->syms, p->nest->extent[p->limits.key],
+						  sym_int(p->nest->syms, p->block.cols))),
+	   column = let(b, "column", lx_mod(f, w->part, cols));
+	w->part = let(b, "row", lx_div(f, w->part, cols));
+	open_rows(w, true);
+	blocks_set_keys(b, let(b, "from", times(b, column, p->block.cols)));
+	clear(w, w->sum[0], (Lx){0}, number(b, p->block.rows * w->pitch));
+	Lx all = number(b, 1);
+	for (uint32_t i = 0; i < p->added.n; i++)
+		all = lx_mul(f, all, eval_size(&b->s->e, p->nest->extent[p->added.axis[i]]));
+	Lx member = lx_var(f, ls_for(f, "added", number(b, 0), all, 1));
+	blocks_go_to_member(b, p->added.axis, p->added.n, member);
+	find_operands(w);
+	add_block(w);
+	for (uint32_t i = 0; i < p->added.n; i++)
+		eval_at(&b->s->e, p->added.axis[i], (Lx){0});
+	ls_end(f);
+	for_pairs(w, store_weight);
+}
+
+/* ---- the phase ---- */
+
+static int64_t widest(const Weighted *w)
+{
+	int64_t most = w->b.vector.lanes;
+	for (uint32_t i = 0; i < w->p->is.nsum; i++)
+		most = width_of(w, i) > most ? width_of(w, i) : most;
+	return most;
 }
 
 static void decode_task(Weighted *w)
@@ -507,17 +588,22 @@ void emit_weighted(Cpu *s, const Plan *plan)
 	w.b = (Blocks){.s = s,
 		       .f = s->e.f,
 		       .nest = p->nest,
-		       .row = p->row,
+		       .row = p->by.row,
 		       .limits = &p->limits,
 		       .vector = p->vector,
 		       .tile = p->tile,
 		       .most = p->block.cols};
 	decode_task(&w);
 	declare_arrays(&w);
-	find_operands(&w);
+	blocks_declare_frags(&w.b, p->by.frag, widest(&w));
 	clear_products(&w);
-	clear_sums(&w, true);
-	pass_keys(&w);
-	store_all(&w, true);
+	if (p->task == TASK_PAIRS) {
+		pass_members(&w);
+	} else {
+		find_operands(&w);
+		clear_sums(&w, true);
+		pass_keys(&w);
+		store_all(&w, true);
+	}
 	cpu_finish_phase(s, sym_mul(p->nest->syms, p->members, p->parts), p->cost);
 }

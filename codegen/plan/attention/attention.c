@@ -194,7 +194,8 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	const int64_t wide = (int64_t)p->tile.nv * lanes, mr = p->tile.mr,
 		      most = scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
 		      rows = sym_hint(n->syms, rows_of(n, p));
-	const int64_t keys = p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS;
+	const int64_t keys = (p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS) *
+			     (p->by.frag ? 2 : 1);
 	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
 	const int64_t row =
 		p->block.cols + round_up(p->axis.depths, lanes) + round_up(p->axis.columns, lanes);
@@ -229,6 +230,23 @@ const MicroKernel *attention_choose_row(const PlanInput *in, DType d, bool same,
 			return row;
 	}
 	return micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
+}
+
+const MicroKernel *attention_choose_frag(const PlanInput *in, const MicroKernel *row,
+					 const int64_t *steps, uint32_t n)
+{
+	const MicroKernel *frag;
+	const uint32_t lanes = contract_lanes(in);
+	for (uint32_t k = 0; (frag = micro_row(&in->target->isa, row->a, row->b, DT_f32, k)); k++) {
+		bool whole = frag->nfrag && micro_groups(row) && frag->a == row->a &&
+			     frag->b == row->b && frag->group == row->group &&
+			     frag->rows == lanes && frag->cols == lanes;
+		for (uint32_t i = 0; i < n; i++)
+			whole = whole && steps[i] % frag->k == 0;
+		if (whole)
+			return frag;
+	}
+	return NULL;
 }
 
 static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
@@ -380,7 +398,7 @@ static double cycles(const PlanInput *in, const AttentionPlan *p)
 	if (p->few.rows)
 		return attention_few_cycles(in, p);
 	const double keys = (double)plan_extent(in, p->axis.key),
-		     rows = (double)plan_size(in, rows_of(in->nest, p)), group = p->row->group;
+		     rows = (double)plan_size(in, rows_of(in->nest, p)), group = p->by.row->group;
 	double all = product_cycles(in, p, keys, (double)p->axis.depths / group) +
 		     product_cycles(in, p, (double)p->axis.columns, ceil(keys / group)) +
 		     attention_logit_cycles(in, p, rows, keys);
@@ -407,16 +425,20 @@ static const char *describe(const PlanInput *in, const AttentionPlan *p)
 				    limits);
 	return arena_printf(
 		in->nest->arena, "attention, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
-		micro_groups(p->row) ? p->row->name : "", micro_groups(p->row) ? ", " : "",
-		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-		(long long)p->block.cols, limits);
+		p->by.frag                ? p->by.frag->name
+		: micro_groups(p->by.row) ? p->by.row->name
+					  : "",
+		micro_groups(p->by.row) ? ", " : "", p->tile.mr, p->tile.nv * p->vector.lanes,
+		(long long)p->block.rows, (long long)p->block.cols, limits);
 }
 
 /* Completes the plan of tiles. */
 static void plan_tiles(PlanInput *in, AttentionPlan *p)
 {
-	in->row = p->row = choose_row(in, p);
-	p->tile = attention_choose_tile(in, p->vector.lanes, p->axis.columns);
+	in->row = p->by.row = choose_row(in, p);
+	p->by.frag = attention_choose_frag(in, p->by.row, &p->axis.depths, 1);
+	p->tile = p->by.frag ? (TileSize){.mr = p->by.frag->rows, .nv = 1}
+			     : attention_choose_tile(in, p->vector.lanes, p->axis.columns);
 	choose_blocks(in, p);
 	find_steps(in, p);
 	find_panels(in, p);
@@ -473,7 +495,7 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 		return no;
 	if (nest_is_empty(in.nest))
 		return refuse("it is empty");
-	few.row = p->row = micro_row(&in.target->isa, DT_f32, DT_f32, DT_f32, 0);
+	few.row = p->by.row = micro_row(&in.target->isa, DT_f32, DT_f32, DT_f32, 0);
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
 	p->limits.row = p->axis.row;

@@ -61,11 +61,17 @@ typedef struct {
 	KernelCost cost;  /* of adding up the parts */
 } FewRows;
 
+/* How products of tiles are computed. */
+typedef struct {
+	const MicroKernel *row;
+	const MicroKernel *frag; /* whole steps, on fragments; NULL: as all others */
+} ProductRows;
+
 typedef struct AttentionPlan {
 	const Nest *nest;       /* what is copied is read from panels */
 	FewRows few;
 	LType vector;           /* of sums */
-	const MicroKernel *row; /* how both products are computed */
+	ProductRows by;         /* how both products are computed */
 	struct {
 		uint32_t scores, high, sum, result;
 	} stage;
@@ -123,11 +129,13 @@ enum { MAX_WEIGHTED = MAX_CONTRACTIONS };
  * of weights and operands, to sums of the keys, which are complete when all rows have passed by,
  * and to sums of the rows, which lie in a temporary until all keys have. Blocks in which conditions
  * leave out all keys of all rows are left out: weights are 0 there. If all sums are of rows, or all
- * of keys, a task has a block of these. */
+ * of keys, a task has a block of these. If the weights themselves are added up (is.nsum is 0), a
+ * task has a block of rows and keys, and goes through the members of the batch that are added, in
+ * order. */
 typedef struct WeightedPlan {
 	const Nest *nest; /* what is copied is read from panels */
 	LType vector;     /* of sums */
-	const MicroKernel *row;
+	ProductRows by;
 	KeyLimits limits; /* and the axes of rows and keys */
 	WeightedStages is;
 	WeightedScore score[MAX_WEIGHTED];
@@ -138,10 +146,10 @@ typedef struct WeightedPlan {
 	} weights;
 	struct {
 		uint32_t n, axis[MAX_AXES];
-	} batch;
+	} batch, added; /* added: those that a sum of weights runs along, of the batch otherwise */
 	TileSize tile;
 	BlockSize block; /* of rows and keys */
-	enum { TASK_MEMBER, TASK_ROWS, TASK_KEYS } task;
+	enum { TASK_MEMBER, TASK_ROWS, TASK_KEYS, TASK_PAIRS } task; /* PAIRS: a block of both */
 	Sym members, parts; /* of the batch; tasks of each */
 	KernelCost cost;
 } WeightedPlan;
@@ -182,6 +190,10 @@ bool attention_reads_in_place(const PlanInput *, Kx load, const PanelAxes *, int
  * many steps, and that neither takes them apart nor has fragments. */
 const MicroKernel *attention_choose_row(const PlanInput *, DType, bool same, const int64_t *steps,
 					uint32_t n);
+/* Returns the row on fragments that reads panels as `row` does, and of which n numbers of steps are
+ * whole; NULL: there is none. */
+const MicroKernel *attention_choose_frag(const PlanInput *, const MicroKernel *row,
+					 const int64_t *steps, uint32_t n);
 /* Adds an axis that counts groups of steps of another one, in which a load is read. */
 uint32_t attention_count_groups(const PlanInput *, Nest *, Kx load, uint32_t axis);
 /* Returns the register tile for sums of so many columns: three quarters of the registers. */

@@ -166,7 +166,7 @@ double attention_few_cycles(const PlanInput *in, const AttentionPlan *p)
 		     vectors = ceil((double)p->axis.depths / lanes) + attention_vectors(p);
 	/* adding up lanes takes two shuffles and an addition for each sum */
 	const double sums = 3 * rows * machine_cycles(m, MOP_add, DT_f32, lanes);
-	const double key = vectors * (rows * tuning_step_cycles(in->target, p->row) +
+	const double key = vectors * (rows * tuning_step_cycles(in->target, p->by.row) +
 				      tiles * machine_cycles(m, MOP_load, DT_f32, lanes)) +
 			   (lanes > 1 ? sums : 0);
 	const double work = members * keys * key + attention_logit_cycles(in, p, rows, keys),

@@ -1,6 +1,7 @@
 /* The plan of a kernel that sums with weights (the backward pass of FlashAttention): products and
  * sums are recognised, operands get panels, sizes are chosen. */
 #include <math.h>
+#include <string.h>
 
 #include "codegen/plan/attention/attention.h"
 #include "ir/kernel/build.h"
@@ -54,6 +55,14 @@ static uint32_t count_loads(const PlanInput *in, Kx x, uint32_t axis, uint32_t o
 	return n;
 }
 
+/* Finds the axes along which weights are added up. */
+static void find_added(const PlanInput *in, WeightedPlan *p)
+{
+	const Stage *st = &in->nest->k->stage.data[p->is.nscore];
+	for (uint32_t i = 0; i < st->nred; i++)
+		p->added.axis[p->added.n++] = st->red[i];
+}
+
 /* Finds the two axes: of rows, along which loads have a number a row, and of keys, which run over
  * lanes. */
 static Refusal find_pair(const PlanInput *in, const Contractions *all, WeightedPlan *p)
@@ -70,7 +79,7 @@ static Refusal find_pair(const PlanInput *in, const Contractions *all, WeightedP
 	if (a == NO_AXIS || b == NO_AXIS || summed & ~(UINT64_C(1) << a | UINT64_C(1) << b))
 		return refuse_near("products have no axis of rows, or of keys");
 	uint32_t rows_of_a = 0, rows_of_b = 0;
-	for (uint32_t i = 0; i < p->is.nsum; i++) {
+	for (uint32_t i = 0; i < p->is.nsum + !p->is.nsum; i++) {
 		const Kx x = n->k->stage.data[p->is.nscore + i].value;
 		rows_of_a += count_loads(in, x, a, b, ARENA_ARRAY(n->arena, bool, n->k->kx.n));
 		rows_of_b += count_loads(in, x, b, a, ARENA_ARRAY(n->arena, bool, n->k->kx.n));
@@ -80,6 +89,8 @@ static Refusal find_pair(const PlanInput *in, const Contractions *all, WeightedP
 	for (uint32_t i = 0; i < n->n; i++)
 		if (nest_has_axis(n, i) && nest_is_outer(n, i) && i != a && i != b)
 			p->batch.axis[p->batch.n++] = i;
+	if (!p->is.nsum)
+		find_added(in, p);
 	return taken();
 }
 
@@ -162,6 +173,8 @@ static Refusal find_all(const PlanInput *in, const Contractions *all, WeightedPl
 		no = find_score(in, &all->contraction[i], &p->score[i], &p->limits);
 	for (uint32_t i = 0; i < is.nsum && !no.why; i++)
 		no = find_sum(in, p, i);
+	if (!is.nsum)
+		weight_of(p, in->nest->k->stage.data[is.nscore].value);
 	return no;
 }
 
@@ -234,13 +247,13 @@ static int64_t row_elements(const WeightedPlan *p)
 {
 	const uint32_t arrays = p->is.nscore > p->weights.n ? p->is.nscore : p->weights.n;
 	int64_t n = arrays * weighted_pitch(p);
-	for (uint32_t i = 0; i < p->is.nsum && micro_groups(p->row); i++)
-		n += weighted_pitch(p) / p->row->group;
+	for (uint32_t i = 0; i < p->is.nsum && micro_groups(p->by.row); i++)
+		n += weighted_pitch(p) / p->by.row->group;
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		n += weighted_row(p, p->score[i].depths);
 	for (uint32_t i = 0; i < p->is.nsum && p->task == TASK_ROWS; i++)
 		n += weighted_row(p, p->sum[i].columns);
-	return n;
+	return p->task == TASK_PAIRS ? n + weighted_pitch(p) : n;
 }
 
 static int64_t key_elements(const WeightedPlan *p)
@@ -259,10 +272,11 @@ static void choose_blocks(const PlanInput *in, WeightedPlan *p)
 	const int64_t lanes = p->vector.lanes, most = lanes == 1 ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
 		      keys = p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS;
 	p->block.cols = weighted_row(p, lanes == 1 ? keys / 8 : keys);
-	while (key_elements(p) > most / 2 && p->block.cols > lanes * p->row->group)
+	while (key_elements(p) > most / 2 && p->block.cols > lanes * p->by.row->group)
 		p->block.cols = weighted_row(p, p->block.cols / 2);
 	/* whole groups of rows */
-	const int64_t mr = p->tile.mr % p->row->group ? p->tile.mr * p->row->group : p->tile.mr;
+	const int64_t mr =
+		p->tile.mr % p->by.row->group ? p->tile.mr * p->by.row->group : p->tile.mr;
 	int64_t tiles = (most - key_elements(p)) / row_elements(p) / mr;
 	tiles = tiles > BLOCK_TILES ? BLOCK_TILES : tiles < 1 ? 1 : tiles;
 	/* blocks of equally many tiles */
@@ -271,14 +285,14 @@ static void choose_blocks(const PlanInput *in, WeightedPlan *p)
 	tiles = (all + blocks - 1) / blocks;
 	p->block.rows = (tiles < 1 ? 1 : tiles) * mr;
 	p->members = product_of(n, p->batch.axis, p->batch.n);
-	p->parts =
-		p->task == TASK_MEMBER
-			? sym_int(n->syms, 1)
-			: sym_ceildiv(
-				  n->syms,
-				  n->extent[p->task == TASK_ROWS ? p->limits.row : p->limits.key],
-				  sym_int(n->syms,
-					  p->task == TASK_ROWS ? p->block.rows : p->block.cols));
+	const Sym rows = sym_ceildiv(n->syms, n->extent[p->limits.row],
+				     sym_int(n->syms, p->block.rows)),
+		  cols = sym_ceildiv(n->syms, n->extent[p->limits.key],
+				     sym_int(n->syms, p->block.cols));
+	p->parts = p->task == TASK_MEMBER ? sym_int(n->syms, 1)
+		   : p->task == TASK_ROWS ? rows
+		   : p->task == TASK_KEYS ? cols
+					  : sym_mul(n->syms, rows, cols);
 }
 
 static void choose_tasks(WeightedPlan *p)
@@ -288,7 +302,10 @@ static void choose_tasks(WeightedPlan *p)
 		rows |= p->sum[i].of_row;
 		keys |= !p->sum[i].of_row;
 	}
-	p->task = rows && keys ? TASK_MEMBER : rows ? TASK_ROWS : TASK_KEYS;
+	p->task = !p->is.nsum    ? TASK_PAIRS
+		  : rows && keys ? TASK_MEMBER
+		  : rows         ? TASK_ROWS
+				 : TASK_KEYS;
 }
 
 /* ---- rows and panels ---- */
@@ -326,20 +343,30 @@ static void find_steps(PlanInput *in, WeightedPlan *p)
 	in->nest = n;
 }
 
-static double tiles_of(const PlanInput *in, const WeightedPlan *p, bool of_rows)
+/* Returns how many members of the batch have products. */
+static double all_members(const PlanInput *in, const WeightedPlan *p)
 {
 	return (double)plan_size(in, p->members) *
+	       (double)plan_size(in, product_of(in->nest, p->added.axis, p->added.n));
+}
+
+static double tiles_of(const PlanInput *in, const WeightedPlan *p, bool of_rows)
+{
+	return all_members(in, p) *
 	       ceil((double)plan_extent(in, of_rows ? p->limits.row : p->limits.key) / p->tile.mr);
 }
 
 /* Makes p->nest the nest in which operands are read from panels. */
 static void find_panels(const PlanInput *in, WeightedPlan *p)
 {
-	uint32_t ntemp = 0;
+	uint32_t ntemp = 0, member[MAX_AXES];
+	memcpy(member, p->batch.axis, sizeof member);
+	memcpy(member + p->batch.n, p->added.axis, p->added.n * sizeof *member);
 	Nest *nest = nest_copy(in->nest, in->nest->k);
 	for (uint32_t i = 0; i < p->is.nscore; i++) {
 		WeightedScore *s = &p->score[i];
-		const PanelAxes x = {p->limits.key, s->step, s->depth, p->batch.axis, p->batch.n};
+		const PanelAxes x = {p->limits.key, s->step, s->depth, member,
+				     p->batch.n + p->added.n};
 		s->copy = attention_plan_panels(in, s->key, &x, &s->panels);
 		nest_read(nest, s->key, (SchedArg){ARG_TEMP, ntemp++, NULL}, s->panels.offset);
 	}
@@ -362,8 +389,7 @@ static void find_panels(const PlanInput *in, WeightedPlan *p)
 static double cycles(const PlanInput *in, const WeightedPlan *p)
 {
 	const double rows = (double)plan_extent(in, p->limits.row),
-		     keys = (double)plan_extent(in, p->limits.key),
-		     members = (double)plan_size(in, p->members),
+		     keys = (double)plan_extent(in, p->limits.key), members = all_members(in, p),
 		     wide = (double)(p->tile.nv * p->vector.lanes),
 		     tile = tuning_tile_cycles(in->target, in->row, p->tile.mr, p->tile.nv);
 	double all =
@@ -372,12 +398,12 @@ static double cycles(const PlanInput *in, const WeightedPlan *p)
 			machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		all += tiles_of(in, p, true) * ceil(keys / wide) * (double)p->score[i].depths /
-			       p->row->group * tile +
+			       p->by.row->group * tile +
 		       contract_copy_cycles(in, p->score[i].copy);
 	for (uint32_t i = 0; i < p->is.nsum; i++) {
 		const WeightedSum *s = &p->sum[i];
 		all += tiles_of(in, p, s->of_row) * ceil((double)s->columns / wide) *
-		       ceil((double)plan_extent(in, s->along) / p->row->group) * tile;
+		       ceil((double)plan_extent(in, s->along) / p->by.row->group) * tile;
 		if (s->copy)
 			all += contract_copy_cycles(in, s->copy);
 	}
@@ -388,15 +414,15 @@ static double cycles(const PlanInput *in, const WeightedPlan *p)
 
 static const char *describe(const PlanInput *in, const WeightedPlan *p)
 {
-	return arena_printf(in->nest->arena,
-			    "sums with weights, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
-			    micro_groups(p->row) ? p->row->name : "",
-			    micro_groups(p->row) ? ", " : "", p->tile.mr,
-			    p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-			    (long long)p->block.cols,
-			    p->limits.nbound  ? ", bounded keys"
-			    : p->limits.nmask ? ", masked blocks left out"
-					      : "");
+	return arena_printf(
+		in->nest->arena, "%s, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
+		p->is.nsum ? "sums with weights" : "sums of weights",
+		micro_groups(p->by.row) ? p->by.row->name : "", micro_groups(p->by.row) ? ", " : "",
+		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
+		(long long)p->block.cols,
+		p->limits.nbound  ? ", bounded keys"
+		: p->limits.nmask ? ", masked blocks left out"
+				  : "");
 }
 
 Refusal plan_weighted(const PlanInput *given, Plan *plan)
@@ -410,13 +436,18 @@ Refusal plan_weighted(const PlanInput *given, Plan *plan)
 	if (nest_is_empty(in.nest))
 		return refuse("it is empty");
 	in.contraction = all.contraction[0];
-	in.row = p->row = choose_row(&in, p);
+	in.row = p->by.row = choose_row(&in, p);
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
-	int64_t columns = 0;
+	int64_t columns = p->is.nsum ? 0 : BLOCK_KEYS;
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		columns = p->sum[i].columns > columns ? p->sum[i].columns : columns;
-	p->tile = attention_choose_tile(&in, p->vector.lanes, columns);
+	int64_t depths[MAX_WEIGHTED];
+	for (uint32_t i = 0; i < p->is.nscore; i++)
+		depths[i] = p->score[i].depths;
+	p->by.frag = attention_choose_frag(&in, p->by.row, depths, p->is.nscore);
+	p->tile = p->by.frag ? (TileSize){.mr = p->by.frag->rows, .nv = 1}
+			     : attention_choose_tile(&in, p->vector.lanes, columns);
 	find_limits(&in, p);
 	choose_tasks(p);
 	choose_blocks(&in, p);
@@ -447,6 +478,7 @@ void print_weighted(const Plan *plan, Text *out)
 		plan_print_axes(n, p->sum[i].of_row ? ", columns of rows" : ", columns of keys",
 				&p->sum[i].column, 1, out);
 	plan_print_axes(n, ", batch", p->batch.axis, p->batch.n, out);
+	plan_print_axes(n, ", added", p->added.axis, p->added.n, out);
 	attention_print_blocks(p->tile, p->vector.lanes, p->block, &p->limits, out);
 	plan_print_tasks(n, sym_mul(n->syms, p->members, p->parts), out);
 	for (uint32_t i = 0; i < p->is.nscore; i++)

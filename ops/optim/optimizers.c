@@ -26,9 +26,21 @@
 /* One step of Newton and Schulz towards the orthogonal matrix that is nearest to x, whose elements
  * PyTorch rounds to bf16 after each product. */
 #define BF16(value) "convert(convert(" value ", dtype=bf16), dtype=f32)"
-#define ORTHOGONAL                                                                                 \
-	"m = " BF16("matmul(x, transpose.int(x, 0, 1))") "; u = " BF16(                            \
-		"b*m + c*matmul(m, m)") "; x = " BF16("a*x + matmul(u, x)") "; "
+#define GRAM        "m = " BF16("matmul(x, transpose.int(x, 0, 1))") "; "
+#define SQUARED     "u = " BF16("b*m + c*matmul(m, m)") "; "
+#define ORTHOGONAL  GRAM SQUARED "x = " BF16("a*x + matmul(u, x)") "; "
+#define TURN        "x = transpose.int(x, 0, 1) if tall; "
+#define NORM        "norm = " BF16("linalg_vector_norm(x, 2)") "; "
+#define NORMALISE   NORM "x = " BF16("x/maximum(norm, eps)") "; "
+#define ROUND       "x = " BF16("x") "; "
+#define FIVE        ORTHOGONAL ORTHOGONAL ORTHOGONAL ORTHOGONAL ORTHOGONAL
+#define MUON_MEAN                                                                                  \
+	"momentum_buffer = lerp.Tensor(momentum_buffer, g, w); x = momentum_buffer; "              \
+	"x = lerp.Tensor(g, x, momentum) if nesterov; "
+#define MUON_SIZE                                                                                  \
+	"size = lr*aspect; size = lr*ratio if spectral_unclamped; "                                \
+	"size = lr*0.2*width if match_rms_adamw; "
+#define MUON_UPDATE MUON_MEAN ROUND TURN NORMALISE FIVE TURN MUON_SIZE "p = p*decay - size*x"
 
 static const Optimizer table[] = {
 	{
@@ -162,42 +174,7 @@ static const Optimizer table[] = {
 			 "spectral_unclamped : adjust_lr_fn.spectral_unclamped; tall : -",
 		.states = "momentum_buffer = 0",
 		.before = "w = 1 - momentum; decay = 1 - lr*weight_decay",
-		.update =
-			"momentum_buffer = lerp.Tensor(momentum_buffer, g, w); "
-			"x = momentum_buffer; x = lerp.Tensor(g, x, momentum) if nesterov; "
-			"x = " BF16(
-				"x") "; x = transpose.int(x, 0, 1) if tall; "
-				     "norm = " BF16(
-					     "linalg_vector_norm(x, 2)") "; "
-									 "x = " BF16(
-										 "x/maximum(norm, "
-										 "eps)") ";"
-											 " " ORTHOGONAL ORTHOGONAL
-												 ORTHOGONAL
-													 ORTHOGONAL ORTHOGONAL
-											 "x = "
-											 "transpose"
-											 ".int(x, "
-											 "0, 1) if "
-											 "tall; "
-											 "size = "
-											 "lr*"
-											 "aspect; "
-											 "size = "
-											 "lr*ratio "
-											 "if "
-											 "spectral_"
-											 "unclamped"
-											 "; "
-											 "size = "
-											 "lr*0.2*"
-											 "width if "
-											 "match_"
-											 "rms_"
-											 "adamw; "
-											 "p = "
-											 "p*decay "
-											 "- size*x",
+		.update = MUON_UPDATE,
 		.matrix = true,
 	},
 };

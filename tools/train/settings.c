@@ -89,7 +89,8 @@ static bool compare(const Setting *s, const StringList *there, const char *path)
 		return true;
 	if (s->may_change) {
 		fprintf(stderr, "%s: note: was trained %s %s%s%s, goes on with %s\n", path,
-			then ? "with" : "without", s->option, then ? " " : "", then ? then : "", now);
+			then ? "with" : "without", s->option, then ? " " : "", then ? then : "",
+			now);
 		return true;
 	}
 	if (then && same_text(now, then))

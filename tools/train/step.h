@@ -5,7 +5,8 @@
 #include "tools/tool.h"
 
 typedef struct {
-	const char *optimizer, *loss, *clip_norm, *clip_value, *ema, *on_nan, *loss_scale; /* NULL: not given */
+	const char *optimizer, *loss, *clip_norm, *clip_value; /* NULL: not given */
+	const char *ema, *on_nan, *loss_scale;                 /* the same */
 	const char *eval_model; /* a file; NULL: the model itself, in evaluation mode */
 	StringList group, trainable;
 	bool accumulate; /* entries accumulate and apply in place of step */

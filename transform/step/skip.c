@@ -32,7 +32,7 @@ Node skip_not_finite(Build *b, const Node *value, uint32_t n)
 	return formula_value(b, &any, &all, NULL);
 }
 
-/* As torch._amp_update_scale_: a scale that would not be finite does not grow. */
+/* Does as torch._amp_update_scale_: a scale that would not be finite does not grow. */
 void skip_rescale(Build *b, Node scale, Node good, Node bad, const double *number, Node out[2])
 {
 	const Node one = b_scalar(b, DT_i32, 1), zero = b_scalar(b, DT_i32, 0),
@@ -41,8 +41,7 @@ void skip_rescale(Build *b, Node scale, Node good, Node bad, const double *numbe
 		   larger = b_bin(b, OP_mul, scale, b_scalar(b, DT_f32, number[GROWTH])),
 		   may = b_bin(b, OP_bit_and, full, b_un(b, OP_isfinite, larger)),
 		   smaller = b_bin(b, OP_mul, scale, b_scalar(b, DT_f32, number[BACKOFF])),
-		   grown = b_select(b, may, larger, scale),
-		   counted = b_select(b, full, zero, next);
+		   grown = b_select(b, may, larger, scale), counted = b_select(b, full, zero, next);
 	out[0] = b_select(b, bad, smaller, grown);
 	out[1] = b_select(b, bad, zero, counted);
 }

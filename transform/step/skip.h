@@ -10,7 +10,7 @@ Node skip_not_finite(Build *, const Node *value, uint32_t n);
 /* Sets out[] to the new values of the scale, f32[], and of the number of good steps since it grew,
  * i32[], by number[] of skip_scale. bad: bool[], whether the step is skipped. */
 void skip_rescale(Build *, Node scale, Node good, Node bad, const double *number, Node out[2]);
-/* The numbers of a scale, as those of torch.amp.GradScaler. */
+/* Returns a formula that has the numbers of a scale, those of torch.amp.GradScaler. */
 const Formula *skip_scale(void);
 
 #endif

@@ -57,11 +57,11 @@ typedef struct {
 bool transform_step_read(const Graph *, const StepTexts *, Step *);
 /* Sets *step to the graph of a step of the graph `g`, which is changed. Inputs: those of g, "label"
  * if the loss takes one, then numbers that are inputs, f64[]. Outputs: "loss", with Step.outputs
- * the model's, "grad_norm" with clip_norm, "skipped" with skips. The parameters become state; further state is that of
- * the optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", and the count of steps
- * "weft.step" if a number is a function of it, and with a scale of the loss "weft.loss_scale" and
- * "weft.good_steps". A parameter that has no influence on the loss stays
- * a constant, with a note.
+ * the model's, "grad_norm" with clip_norm, "skipped" with skips. The parameters become state;
+ * further state is that of the optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", the
+ * count of steps "weft.step" if a number is a function of it, and with a scale of the loss
+ * "weft.loss_scale" and "weft.good_steps". A parameter that has no influence on the loss stays a
+ * constant, with a note.
  * applies: NULL, or set to a second graph: *step then adds the gradients times the input "weight",
  * f64[], to the state "grad.PARAMETER" and updates nothing, and *applies, whose inputs are numbers,
  * updates the parameters by these sums and sets them to 0. Returns false after an error. */

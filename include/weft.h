@@ -427,11 +427,23 @@ typedef struct {
 	 * update 0.999 of what they were and the rest of the new value. They begin as the
 	 * parameters. NULL: no averages. */
 	const char *ema;
-	const char *precision; /* NULL, or "bf16": as under torch.autocast, with f32 parameters */
+	/* NULL, "bf16" or "f16": as under torch.autocast, with f32 parameters. With f16 the loss
+	 * has a scale (loss_scale). */
+	const char *precision;
 	bool outputs;          /* the step gives the model's outputs, too */
 	bool test;             /* a third entry `test` */
 	bool keep_mode; /* the step computes in the mode that the graph has, not in training mode */
 	bool accumulate; /* two entries in place of `step`: `accumulate`, `apply` */
+	/* A step whose loss or gradient is not finite updates nothing: parameters, the optimiser's
+	 * state and averages stay, and running statistics where the loss is not finite. The output
+	 * "skipped", bool[], says so. */
+	bool skip_not_finite;
+	/* "dynamic(begin=65536, growth=2, backoff=0.5, every=2000)": the scale of the loss, state
+	 * "weft.loss_scale", as that of torch.amp.GradScaler: gradients are computed of the loss
+	 * times the scale, and divided by it. A step with gradients that are not finite is skipped
+	 * (skip_not_finite), and the scale becomes smaller; after `every` good steps without one,
+	 * counted by "weft.good_steps", larger. NULL: with f16 "dynamic", else none. */
+	const char *loss_scale;
 } WeftTrainOptions;
 /* Returns a model that trains, with two entries that have their state in common (weft_join).
  *
@@ -920,6 +932,9 @@ const WeftTensor *weft_tensors_find(const WeftTensors *, const char *name);
 /* The metadata of that key in a .safetensors file that was read; NULL, without a message, if there
  * is none. */
 const char *weft_tensors_meta(const WeftTensors *, const char *key);
+/* The key of text k of the metadata of a .safetensors file that was read; NULL, without a message,
+ * if k is out of range or the list is NULL. */
+const char *weft_tensors_meta_key(const WeftTensors *, uint32_t k);
 /* Adds a tensor; name and shape are copied, and so is the data of a tensor that is not row-major.
  * Other data must stay valid as long as the list is used. Returns false after an error: the name is
  * taken or empty, or the tensor has a dtype that Weft lacks, a wrong shape, or no data. */

@@ -84,6 +84,7 @@ static const HelpRow rows[] = {
 	 "updates by their sum",
 	 false},
 	STEP_HELP,
+	{"--on-nan skip", "a step whose loss or gradient is not finite changes nothing", false},
 	LOAD_HELP,
 	{0}};
 
@@ -384,6 +385,7 @@ static bool check_use(const CompileArgs *a)
 		{a->budget, a->grad, "--memory-budget", "--grad"},
 		{step_option_given(&a->step), a->step.optimizer, step_option_given(&a->step),
 		 "--train"},
+		{a->step.on_nan, a->step.optimizer, "--on-nan", "--train"},
 		{a->step.optimizer, !a->grad, "--train", "a model without --grad"},
 		{a->backend, by_backend(a), "--backend", "--emit so, and what it can emit itself"},
 		{a->backend_library.n, a->backend, "--backend-library", "--backend NAME"},
@@ -401,6 +403,7 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 			   {"--memory-budget", OPT_STRING, &a->budget},
 			   {"--train", OPT_STRING, &a->step.optimizer},
 			   {"--accumulate", OPT_FLAG, &a->step.accumulate},
+			   {"--on-nan", OPT_STRING, &a->step.on_nan},
 			   STEP_OPTIONS(&a->step),
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--tune", OPT_STRING, &a->o.tune},
@@ -440,6 +443,8 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 		return fail_usage("--train makes entries of one model file, not of several as "
 				  "NAME=FILE"),
 		       false;
+	if (a->step.on_nan && strcmp(a->step.on_nan, "skip"))
+		return fail_usage("--on-nan of compile is skip, not %s", a->step.on_nan), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail_usage("--weights is embed or file, not %s", a->weights), false;
 	if (!parse_emit(a) || !check_use(a))

@@ -9,7 +9,7 @@
 static const Command *const commands[] = {
 	&command_compile, &command_run,    &command_check,  &command_bench, &command_train,
 	&command_show,    &command_report, &command_bisect, &command_ops,   &command_doctor,
-	&command_quantize,
+	&command_quantize, &command_state,
 };
 enum { NCOMMAND = sizeof commands / sizeof(Command *) };
 

@@ -29,7 +29,7 @@ typedef struct {
 
 extern const Command command_compile, command_run, command_check, command_bench, command_train,
 	command_show, command_report, command_bisect, command_ops, command_doctor,
-	command_quantize;
+	command_quantize, command_state;
 
 /* Prints the answer to --help, or to --help-all, on stdout. */
 void command_help(const Command *, bool all);

@@ -31,6 +31,11 @@ const char *weft_tensors_meta(const WeftTensors *t, const char *key)
 	return NULL;
 }
 
+const char *weft_tensors_meta_key(const WeftTensors *t, uint32_t k)
+{
+	return t && k < t->nmeta ? t->meta[k].key : NULL;
+}
+
 uint32_t weft_tensors_count(const WeftTensors *t)
 {
 	return t ? t->item.n : 0;

@@ -17,6 +17,11 @@ typedef struct {
 	WeftGraph *out;
 } Training;
 
+static bool is_f16(const Training *t)
+{
+	return t->options.precision && !strcmp(t->options.precision, "f16");
+}
+
 static bool check(const Training *t)
 {
 	const WeftTrainOptions *o = &t->options;
@@ -27,9 +32,8 @@ static bool check(const Training *t)
 	    given_text(t->w, here, "the loss", o->loss) &&
 	    given_texts(t->w, here, "groups", o->group, o->ngroup) &&
 	    given_texts(t->w, here, "patterns", o->trainable, o->ntrainable));
-	return !o->precision || !strcmp(o->precision, "bf16") ||
-	       ctx_error(t->w->ctx, here,
-			 "the precision of a step is bf16, not %s (f16 needs a scale of the loss)",
+	return !o->precision || !strcmp(o->precision, "bf16") || is_f16(t) ||
+	       ctx_error(t->w->ctx, here, "the precision of a step is bf16 or f16, not %s",
 			 o->precision);
 }
 
@@ -53,7 +57,8 @@ static bool has_mode(const WeftGraph *g)
 
 static bool lower(const Training *t, WeftGraph *g)
 {
-	return !t->options.precision || weft_set_precision(t->w, g, WEFT_PRECISION_BF16);
+	return !t->options.precision ||
+	       weft_set_precision(t->w, g, is_f16(t) ? WEFT_PRECISION_F16 : WEFT_PRECISION_BF16);
 }
 
 static WeftGraph *done(const Training *t, Graph *g, const char *path)
@@ -80,6 +85,10 @@ static bool make_step(const Training *t, Step *step, WeftGraph **graph)
 				 .clip_norm = o->clip_norm,
 				 .clip_value = o->clip_value,
 				 .ema = o->ema,
+				 .loss_scale = o->loss_scale ? o->loss_scale
+					       : is_f16(t)   ? "dynamic"
+							     : NULL,
+				 .skips = o->skip_not_finite,
 				 .ngroup = o->ngroup,
 				 .group = o->group,
 				 .ntrainable = o->ntrainable,

@@ -18,10 +18,10 @@ typedef struct {
 	Intern names;   /* id k: weight k - 1 */
 	GgufFile gguf;  /* metadata of the first .gguf file */
 	const char *path; /* of the first file */
-	bool trained;     /* weft train wrote one of them: it has those weights only that were
-			     trained, and the state of the optimiser, "state.NAME.KEY" */
+	bool trained;     /* one of them is of weft_checkpoint.h: it has those weights only that
+			     were trained, and the state of the optimiser, "state.NAME.KEY" */
 } Checkpoint;
-#define CHECKPOINT_META "weft.train" /* the key of metadata that says so */
+#define CHECKPOINT_META "weft.checkpoint" /* the key of metadata that says so */
 
 /* Opens n files, whose names of weights all differ. Data are valid as long as the context. Returns
  * false after an error. */

@@ -357,9 +357,10 @@ const char *input_role(Arena *a, InputKind kind, const char *name, DType d, uint
 	case INPUT_PARAM:
 		return "param";
 	default:
-		if (!strcmp(name, "weft.step"))
+		if (!strcmp(name, "weft.step") || !strcmp(name, "weft.good_steps"))
 			return "counter";
-		return begins(name, "state.") || begins(name, "optimizer.") || begins(name, "grad.")
+		return begins(name, "state.") || begins(name, "optimizer.") ||
+				       begins(name, "grad.") || !strcmp(name, "weft.loss_scale")
 			       ? "optimizer"
 			       : "buffer";
 	}
@@ -367,7 +368,8 @@ const char *input_role(Arena *a, InputKind kind, const char *name, DType d, uint
 
 const char *output_role(const char *name)
 {
-	return !strcmp(name, "loss") ? "loss" : !strcmp(name, "grad_norm") ? "metric" : "output";
+	const bool metric = !strcmp(name, "grad_norm") || !strcmp(name, "skipped");
+	return !strcmp(name, "loss") ? "loss" : metric ? "metric" : "output";
 }
 
 const char **ir_const_aliases(const Ir *ir, Arena *arena)

@@ -1,6 +1,7 @@
 /* Texts of optimisers: lists, conditions, and one step as nodes. */
 #include "ops/optim/optim.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/scan.h"
@@ -175,6 +176,10 @@ static bool check(const Steps *x)
 	for (uint32_t k = 0; k < s->n; k++) {
 		if (!dtype_is_float(node_dtype(g, s->p[k])))
 			return wrong(x, "the dtype", k, "real floats");
+		if (s->of->matrix && node_rank(g, s->p[k]) != 2)
+			return wrong(x, "the shape", k,
+				     "two dimensions (give the others another optimizer, by a "
+				     "group)");
 		if (!dtype_is_float(node_dtype(g, s->g[k])) || !same_shape(x->b, s->p[k], s->g[k]))
 			return wrong(x, "the gradient", k, "floats of the parameter's shape");
 	}
@@ -198,14 +203,14 @@ static bool check(const Steps *x)
 	return true;
 }
 
-/* Evaluates the statements of a text. Returns false after an error. A mistake in the text is a bug
- * of Weft's. */
-static bool evaluate(const Steps *x, Eval *e, const char *text)
+/* Evaluates the statements of a text under flags. Returns false after an error. A mistake in the
+ * text is a bug of Weft's. */
+static bool evaluate(const Steps *x, const bool *flag, Eval *e, const char *text)
 {
 	Ctx *ctx = x->b->g->ir->ctx;
 	const uint32_t errors = ctx->nerror;
 	e->b = x->b;
-	e->p = program(ctx->scratch, &x->flags, x->s->flag, text);
+	e->p = program(ctx->scratch, &x->flags, flag, text);
 	expand_program(e);
 	if (e->err)
 		ctx_bug(ctx, "optimiser %s: %s at \"%s\"", x->s->of->name, e->err, e->errp);
@@ -224,7 +229,7 @@ static bool compute_before(Steps *x)
 		if (x->states.item[j].number)
 			expand_let(&x->before, x->states.item[j].name,
 				   val_node(b_convert(x->b, s->state[x->at[j]], DT_f64)));
-	return evaluate(x, &x->before, s->of->before);
+	return evaluate(x, s->flag, &x->before, s->of->before);
 }
 
 /* Whether a text mentions a name. */
@@ -258,12 +263,36 @@ static Node converted_back(const Steps *x, const Eval *e, const char *name, Node
 	return b_convert(x->b, v->node, node_dtype(x->b->g, old));
 }
 
+/* Binds what an update of a matrix knows of its shape. */
+static bool let_shape(const Steps *x, Node p, Eval *e, bool *flag)
+{
+	const SymTab *syms = b_syms(x->b);
+	const int64_t rows = sym_const_or(syms, node_dim(x->b->g, p, 0), 0),
+		      columns = sym_const_or(syms, node_dim(x->b->g, p, 1), 0);
+	const double ratio = (double)rows / (double)columns;
+	const int tall = optim_item(&x->flags, "tall");
+	if (rows < 1 || columns < 1)
+		return wrong(x, "the shape", 0, "known sizes, from 1 on");
+	const struct {
+		const char *name;
+		double value;
+	} all[] = {{"ratio", sqrt(ratio)},
+		   {"aspect", sqrt(fmax(1, ratio))},
+		   {"width", sqrt((double)(rows > columns ? rows : columns))}};
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		expand_let(e, all[k].name,
+			   (Val){.kind = VAL_attr, .attr = attr_float(all[k].value)});
+	flag[tall] = rows > columns;
+	return true;
+}
+
 static bool update(const Steps *x, uint32_t k, Node *out)
 {
 	const OptimStep *s = x->s;
 	const Graph *g = x->b->g;
 	const DType own = node_dtype(g, s->p[k]), d = own == DT_f64 ? own : DT_f32;
 	Eval e = {0};
+	bool flag[OPTIM_MAX_ITEMS];
 	for (uint32_t i = 0; i < x->before.nlet; i++) {
 		const Binding *l = &x->before.let[i];
 		bool last = true; /* a later binding hides it */
@@ -280,7 +309,10 @@ static bool update(const Steps *x, uint32_t k, Node *out)
 				   val_node(b_convert(x->b, s->state[x->at[j] + k], d)));
 	expand_let(&e, "p", val_node(b_convert(x->b, s->p[k], d)));
 	expand_let(&e, "g", val_node(b_convert(x->b, s->g[k], d)));
-	if (!evaluate(x, &e, s->of->update))
+	memcpy(flag, s->flag, x->flags.n * sizeof *flag);
+	if (s->of->matrix && !let_shape(x, s->p[k], &e, flag))
+		return false;
+	if (!evaluate(x, flag, &e, s->of->update))
 		return false;
 	out[k] = converted_back(x, &e, "p", s->p[k]);
 	for (uint32_t j = 0; j < x->states.n; j++)

@@ -31,7 +31,10 @@
  * .before computes with scalars and states with "[]", in f64 as Python does, once for all
  * parameters; what it assigns to a state is the state's new value. .update computes with these, p,
  * g and the other states, element by element, in the dtype of p, or in f32 if that is narrower.
- * Its new values of p and of states are the result. */
+ * Its new values of p and of states are the result.
+ *
+ * .update of matrices also knows aspect, sqrt(max(1, rows/columns)), ratio, sqrt(rows/columns), and
+ * width, sqrt(max(rows, columns)), and the flag `tall`: more rows than columns. */
 #ifndef WEFT_OPS_OPTIM_OPTIM_H
 #define WEFT_OPS_OPTIM_OPTIM_H
 
@@ -41,6 +44,7 @@ typedef struct {
 	const char *name, *torch; /* torch: the class in torch.optim; NULL: PyTorch has none */
 	const char *scalars, *flags, *states;
 	const char *before, *update;
+	bool matrix; /* parameters have two dimensions; .update is no function of elements */
 } Optimizer;
 
 /* An item of a list of a block. */

@@ -23,6 +23,25 @@
 				  "max_exp_avg_sq if amsgrad; "                                    \
 				  "p = p - size*exp_avg/(sqrt(v)/root + eps)"
 
+/* One step of Newton and Schulz towards the orthogonal matrix that is nearest to x, whose elements
+ * PyTorch rounds to bf16 after each product. */
+#define BF16(value) "convert(convert(" value ", dtype=bf16), dtype=f32)"
+#define GRAM        "m = " BF16("matmul(x, transpose.int(x, 0, 1))") "; "
+#define SQUARED     "u = " BF16("b*m + c*matmul(m, m)") "; "
+#define ORTHOGONAL  GRAM SQUARED "x = " BF16("a*x + matmul(u, x)") "; "
+#define TURN        "x = transpose.int(x, 0, 1) if tall; "
+#define NORM        "norm = " BF16("linalg_vector_norm(x, 2)") "; "
+#define NORMALISE   NORM "x = " BF16("x/maximum(norm, eps)") "; "
+#define ROUND       "x = " BF16("x") "; "
+#define FIVE        ORTHOGONAL ORTHOGONAL ORTHOGONAL ORTHOGONAL ORTHOGONAL
+#define MUON_MEAN                                                                                  \
+	"momentum_buffer = lerp.Tensor(momentum_buffer, g, w); x = momentum_buffer; "              \
+	"x = lerp.Tensor(g, x, momentum) if nesterov; "
+#define MUON_SIZE                                                                                  \
+	"size = lr*aspect; size = lr*ratio if spectral_unclamped; "                                \
+	"size = lr*0.2*width if match_rms_adamw; "
+#define MUON_UPDATE MUON_MEAN ROUND TURN NORMALISE FIVE TURN MUON_SIZE "p = p*decay - size*x"
+
 static const Optimizer table[] = {
 	{
 		.name = "sgd",
@@ -144,6 +163,19 @@ static const Optimizer table[] = {
 		.update = SIGN "p = p*decay; "
 			       "p = p - lr*sign(beta1*exp_avg + w1*g); "
 			       "exp_avg = beta2*exp_avg + w2*g",
+	},
+	{
+		.name = "muon",
+		.torch = "Muon",
+		.scalars = "lr = 0.001; momentum = 0.95; weight_decay = 0.1; eps = 1e-7; "
+			   "a = 3.4445 : ns_coefficients.0; b = -4.775 : ns_coefficients.1; "
+			   "c = 2.0315 : ns_coefficients.2",
+		.flags = "nesterov = 1; match_rms_adamw : adjust_lr_fn.match_rms_adamw; "
+			 "spectral_unclamped : adjust_lr_fn.spectral_unclamped; tall : -",
+		.states = "momentum_buffer = 0",
+		.before = "w = 1 - momentum; decay = 1 - lr*weight_decay",
+		.update = MUON_UPDATE,
+		.matrix = true,
 	},
 };
 

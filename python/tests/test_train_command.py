@@ -209,6 +209,30 @@ def test_resume_has_equal_bits(files, tmp_path):
     assert tensors_of(tmp_path / "whole.safetensors") == tensors_of(tmp_path / "part.safetensors")
 
 
+def test_resume_takes_the_options(files, tmp_path):
+    """What is not given is the checkpoint's; what is given and differs is refused by name, but for the learning rate, of which a note tells."""
+    folder, _ = files
+    own = ("--group", "*.bias: weight_decay=0", "--group", "bn.*: lr=0.001", "--clip-norm", "1", "--clip-value", "0.5", "--ema", "0.9",
+           "--trainable", "out.*,up.*,bn.*", "--batch", 8, "--seed", 4)
+    train(folder, *own, "--epochs", 4, "--save", tmp_path / "whole.safetensors")
+    train(folder, *own, "--epochs", 4, "--save", tmp_path / "part.safetensors")
+    base = "train", folder / "net.pt2", "--data", folder / "data.npz", "--epochs", 6, "--save", tmp_path / "more.safetensors"
+    command(*base, "--resume", tmp_path / "part.safetensors")
+    train(folder, *own, "--epochs", 6, "--resume", tmp_path / "whole.safetensors", "--save", tmp_path / "whole.safetensors")
+    assert tensors_of(tmp_path / "more.safetensors") == tensors_of(tmp_path / "whole.safetensors")
+    for given, message in ((("--clip-norm", 2), "was trained with --clip-norm 1, not 2"), (("--clip-value", 1), "with --clip-value 0.5, not 1"),
+                           (("--loss", "nll"), "was trained with --loss cross_entropy, not nll"), (("--ema", 0.5), "with --ema 0.9, not 0.5"),
+                           (("--group", "*.bias: weight_decay=0.5"), "with --group *.bias: weight_decay=0, not *.bias: weight_decay=0.5"),
+                           (("--group", "*.bias: weight_decay=0"), "was trained with 2 values of --group, not 1"),
+                           (("--trainable", "out.*"), "with --trainable out.*,up.*,bn.*, not out.*"), (("--precision", "bf16"), "without --precision"),
+                           (("--optimizer", "adamw(beta1=0.5)"), "with --optimizer adamw, not adamw(beta1=0.5)")):
+        command(*base, "--resume", tmp_path / "part.safetensors", *given, fails=message)
+    done = subprocess.run([WEFT, *map(str, base), "--resume", tmp_path / "part.safetensors", "--clip-norm", "1.0", "--lr", "0.5", "--schedule", "linear"],
+                          capture_output=True, text=True)
+    assert "was trained with --lr 0.01, goes on with 0.5" in done.stderr and "with --schedule cosine(warmup=2), goes on with linear" in done.stderr, done
+    assert done.returncode == 0 and "clip" not in done.stderr
+
+
 def test_tokens(tmp_path):
     """Classes in the last dimension, labels that do not count, symbolic lengths, weights that are tied, bf16."""
     class Model(nn.Module):
@@ -391,14 +415,15 @@ def test_refused(files, tmp_path):
     train(folder, "--save", tmp_path / "ok.safetensors", "--batch", 8)
     before = (tmp_path / "ok.safetensors").read_bytes()
     command(*base, folder / "data.npz", "--resume", tmp_path / "ok.safetensors", fails="all 1 epochs are done")
-    command(*base, folder / "data.npz", "--resume", tmp_path / "ok.safetensors", "--epochs", 2, "--batch", 8, fails="was trained with --lr 0.01: give --lr")
+    command(*base, folder / "data.npz", "--resume", tmp_path / "ok.safetensors", "--epochs", 2, "--clip-norm", 1,
+            fails="was trained without --clip-norm: leave it out")
     np.savez(tmp_path / "bad.npz", image=image.numpy(), label=label.numpy() + 1000)
     command(*base, folder / "data.npz", "--lr", "0.01", "--eval", tmp_path / "bad.npz", "--save", tmp_path / "first.safetensors", fails="out of range")
     assert (tmp_path / "first.safetensors").exists()  # the epoch is not lost
     command(*base, tmp_path / "few.npz", "--batch", "3", "--resume", tmp_path / "ok.safetensors", "--epochs", 2, fails="the data in")
     command(*base, folder / "data.npz", "--batch", "5", "--epochs", 2, "--resume", tmp_path / "ok.safetensors", fails="with --batch 8, not 5")
     command(*base, folder / "data.npz", "--optimizer", "sgd", "--epochs", 2, "--batch", 8, "--resume", tmp_path / "ok.safetensors",
-            fails="the model has no state state.")
+            fails="was trained with --optimizer adamw, not sgd")
     import resource
     command(*base, folder / "data.npz", "--save", tmp_path / "ok.safetensors", fails="cannot write: File too large",
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))

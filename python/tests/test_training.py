@@ -145,6 +145,62 @@ def test_ten_steps(name):
         near(key, value, [r[key] for r in results[1:]], results[0][key])
 
 
+class Matrices(nn.Module):
+    """Parameters of two dimensions alone: wide, tall, square."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(*s, bias=False) for s in ((12, 20), (20, 20), (20, 6)))
+
+    def forward(self, x):
+        for layer in self.layers[:-1]:
+            x = torch.tanh(layer(x))
+        return self.layers[-1](x).square().mean()
+
+
+@pytest.mark.parametrize("options", [{}, {"nesterov": False, "weight_decay": 0.0}, {"adjust_lr_fn": "match_rms_adamw", "momentum": 0.8},
+                                     {"adjust_lr_fn": "spectral_unclamped", "ns_coefficients": (2.0, -1.5, 0.5), "eps": 1e-6}])
+def test_muon(options):
+    """Ten steps beside PyTorch in float64. Both round to bf16 after each product, so that values may differ by bf16's last bit where sums of f32
+    in another order lie on the other side of the middle."""
+    torch.manual_seed(0)
+    net, results = Matrices(), []
+    batches = [(torch.randn(16, 12, generator=torch.Generator().manual_seed(k)),) for k in range(10)]
+    for dtype in (torch.float64, torch.float32):
+        n = copy.deepcopy(net).to(dtype)
+        o = optim.Muon(n.parameters(), lr=0.02, **options)
+        results.append({"losses": eager(n, o, lambda k: [x.to(dtype) for x in batches[k]], 10), **tensors(n, o)})
+    optimizer = optim.Muon(net.parameters(), lr=0.02, **options)
+    step = weft.train_step(net, None, optimizer, batches[0])
+    got = {"losses": torch.stack([step(*x).double() for x in batches]), **tensors(net, optimizer)}
+    assert got.keys() == results[0].keys()
+    for key, value in got.items():
+        apart, largest = [float((t.double() - results[0][key].double()).abs().max()) for t in (value, results[1][key])], float(results[0][key].abs().max())
+        assert apart[0] <= max(8 * apart[1], 2**-8 * largest), (key, apart, largest)
+
+
+@pytest.mark.parametrize("shape", [(20, 12), (20, 20), (6, 20)])
+def test_muon_orthogonalises_as_pytorch(shape):
+    """Of most gradients with PyTorch's bits."""
+    def update(p, g, m):
+        return weft.optimizer_step("muon", [p], [g], {"momentum_buffer": [m]}, lr=1.0, momentum=0.0, weight_decay=0.0, nesterov=False)[0][0]
+    compiled, equal = weft.trace(update, *[f"f32[{shape[0]}, {shape[1]}]"] * 3).compile(), 0
+    for seed in range(20):
+        p, g = nn.Parameter(torch.zeros(shape)), torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+        p.grad = g
+        optim.Muon([p], lr=1.0, momentum=0.0, weight_decay=0.0, nesterov=False).step()
+        got = compiled(torch.zeros(shape), g, torch.zeros(shape))
+        torch.testing.assert_close(got, p.detach(), rtol=0, atol=0.03)
+        equal += torch.allclose(got, p.detach(), rtol=1e-6, atol=1e-7)
+    assert equal >= 15
+
+
+def test_muon_refused():
+    net = nn.Linear(3, 4)
+    with pytest.raises(weft.Error, match="ns_steps=3: a step of Weft's has 5"):
+        weft.train_step(net, lambda y, _: y.square().mean(), optim.Muon([net.weight], ns_steps=3), (torch.randn(2, 3), torch.ones(1)))
+
+
 @pytest.mark.parametrize("name, options, make", [
     ("adamw", {"lr": 0.1}, lambda p: optim.AdamW(p, lr=0.1)), ("sgd", {"lr": 0.1, "momentum": 0.9}, lambda p: optim.SGD(p, lr=0.1, momentum=0.9))])
 def test_steps_in_a_trace(name, options, make):

@@ -17,6 +17,8 @@ from weft.sizes import Unsupported, type_text
 
 # ---- optimisers ----
 
+_NS_STEPS = 5  # of Muon, in the text of its block
+
 
 class Item(NamedTuple):
     """An item of a list of the optimiser table: "beta1 = 0.9 : betas.0"."""
@@ -55,6 +57,9 @@ def rule_of(optimizer: Any, name: str | None) -> Rule:
             raise error(f"rule={name!r}: there is no optimiser of that name: there are {', '.join(rules())}")
         return rules()[name]
     kind = type(optimizer)
+    for k, g in enumerate(optimizer.param_groups):
+        if kind.__name__ == "Muon" and g.get("ns_steps", _NS_STEPS) != _NS_STEPS:
+            raise error(f"Muon: group {k} has ns_steps={g['ns_steps']}: a step of Weft's has {_NS_STEPS}")
     found = next((r for r in rules().values() if r.torch and kind is getattr(torch.optim, r.torch, None)), None)
     if found:
         return found
@@ -79,6 +84,9 @@ def number_of(group: dict[str, Any], item: Item, where: str) -> float:
 
 
 def flag_of(rule: Rule, group: dict[str, Any], item: Item) -> bool:
+    key, _, word = item.key.partition(".")
+    if word:
+        return bool(group.get(key) == word)
     if item.key in group:
         return bool(group[item.key] != 0)
     return item.value == "1"

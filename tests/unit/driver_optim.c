@@ -32,7 +32,9 @@ static uint32_t names(const char *list, char name[][32])
 /* Traces a step of two parameters of the optimiser; values: scalars are inputs. */
 static void traced(const WeftOptimizer *o, uint32_t flags, bool values, bool one)
 {
-	static const char *const type[2] = {"f32[3, 4]", "f64[]"};
+	static const char *const any[2] = {"f32[3, 4]", "f64[]"}, *const matrix[2] = {"f32[3, 4]",
+										      "f64[4, 3]"};
+	const char *const *type = strcmp(o->name, "muon") != 0 ? any : matrix;
 	char scalar[MOST][32], flag[MOST][32], text[64];
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, o->name);

@@ -252,7 +252,16 @@ static void test_refused(void **unused)
 	refused(&(WeftTrainOptions){.loss = "huber(beta=1)"}, "huber has no number beta");
 	refused(&(WeftTrainOptions){.clip_norm = "-1"}, "expected a number above 0");
 	refused(&(WeftTrainOptions){.ema = "1"}, "--ema: error: 1: expected a number below 1");
-	refused(&(WeftTrainOptions){.precision = "f16"}, "the precision of a step is bf16");
+	refused(&(WeftTrainOptions){.precision = "f8"}, "of a step is bf16 or f16, not f8");
+	refused(&(WeftTrainOptions){.loss_scale = "dynamic(growth=-1)"},
+		"expected numbers above 0");
+	refused(&(WeftTrainOptions){.optimizer = "muon"}, "expected two dimensions");
+	refused(&(WeftTrainOptions){.optimizer = "sgd(lr=cosine(1, steps=9, warmup=9))"},
+		"the warmup of 9 steps takes all of the 9 steps");
+	refused(&(WeftTrainOptions){.optimizer = "sgd(lr=linear(1, steps=9, warmup=-1))"},
+		"warmup=-1: expected a number from 0 on");
+	refused(&(WeftTrainOptions){.optimizer = "sgd(lr=step(1, every=0))"},
+		"every=0: expected a number of steps");
 	refused(GROUP("*.bais: lr=1"), "no parameter is called *.bais");
 	refused(GROUP("*.bias lr=1"), "expected PATTERNS: KEY=VALUE");
 	refused(GROUP("*.bias: 3"), "expected KEY=VALUE");

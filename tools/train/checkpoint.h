@@ -14,12 +14,16 @@ typedef struct {
 	int64_t parts;       /* batches of an update */
 	int64_t epochs;      /* that the training was to have */
 	double loss;         /* the sum of losses of the epoch, by sample */
-	int64_t seen;        /* samples of that sum */
-	double lr;           /* of --lr; -1: there was none */
+	int64_t seen;        /* samples of the epoch */
+	int64_t lost;        /* of them, those that are not in the sum: the loss was not finite */
+	int64_t skipped;     /* updates of the epoch that were left out */
 } Place;
 
-/* Writes the state and the place. Returns false after a message, with the old file unchanged. */
-bool checkpoint_save(const Runner *, const char *path, const Place *);
+/* Writes the state, the place, and what settings_text returned. Returns false after a message, with
+ * the old file unchanged. */
+bool checkpoint_save(const Runner *, const char *path, const Place *, const char *settings);
+/* Returns the settings in a file, which the caller frees; NULL after a message. */
+char *checkpoint_settings(const char *path);
 /* Sets *Place alone from a file. Returns false after a message: the file is none of
  * checkpoint_save. */
 bool checkpoint_place(const char *path, Place *);

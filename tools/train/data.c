@@ -1,5 +1,6 @@
 #include "tools/train/data.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- what the model takes ---- */
@@ -61,6 +62,35 @@ static bool fits(const Data *d, const WeftTensorInfo *info, const WeftTensor *t)
 	return true;
 }
 
+/* Returns what to do with labels of another type. */
+static const char *label_hint(const WeftTensorInfo *info, const WeftTensor *t)
+{
+	const bool classes = !strcmp(info->name, "label") && info->dtype.code == WEFT_INT;
+	if (!classes)
+		return "";
+	return t->ndim > (int32_t)info->rank
+		       ? ": labels are numbers of classes, without a dimension for the classes"
+		       : ": labels are numbers of classes, 0 for the first one, in 64 bits";
+}
+
+/* Says which classes the labels of a batch name. */
+void data_tell_labels(const Data *d)
+{
+	for (uint32_t k = 0; k < d->call->entry->ninput; k++) {
+		const WeftTensor *t = &d->in[k];
+		if (strcmp(entry_input(d->call, k)->name, "label") != 0 || !values_of(t) ||
+		    t->dtype.code != WEFT_INT)
+			continue;
+		double least = value_at(t, 0), most = least;
+		for (int64_t i = 1; i < values_of(t); i++) {
+			least = fmin(least, value_at(t, i));
+			most = fmax(most, value_at(t, i));
+		}
+		fprintf(stderr, "%s: note: the labels of the batch are from %.0f to %.0f\n",
+			d->path, least, most);
+	}
+}
+
 static bool take(Data *d, const WeftTensors *file, uint32_t k)
 {
 	const WeftTensorInfo *info = entry_input(d->call, k);
@@ -84,8 +114,8 @@ static bool take(Data *d, const WeftTensors *file, uint32_t k)
 	type_given(t, have);
 	if (!fits(d, info, t))
 		return fail("%s: %s is %s, the step takes %s (the first dimension is that of "
-			    "samples)",
-			    d->path, info->name, have, want),
+			    "samples)%s",
+			    d->path, info->name, have, want, label_hint(info, t)),
 		       false;
 	if (d->rows >= 0 && t->shape[0] != d->rows)
 		return fail("%s: %s has %lld samples, the tensors before it have %lld", d->path,

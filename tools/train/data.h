@@ -37,6 +37,8 @@ int64_t data_batches(const Data *);
 int64_t data_left_out(const Data *);
 /* Copies the samples of batch k into in[], and sets the numbers. Returns the number of samples. */
 int64_t data_batch(Data *, int64_t k, const Number *number, uint32_t n);
+/* Prints the least and the largest class of the labels in in[], if there are any. */
+void data_tell_labels(const Data *);
 /* Returns a number that is equal for equal contents. */
 uint64_t data_hash(const Data *);
 /* Frees the memory besides the Weft's. Does nothing to zeros. */

@@ -8,6 +8,7 @@ const char *step_option_given(const StepArgs *a)
 			      {.given = a->clip_norm, .option = "--clip-norm"},
 			      {.given = a->clip_value, .option = "--clip-value"},
 			      {.given = a->ema, .option = "--ema"},
+			      {.given = a->loss_scale, .option = "--loss-scale"},
 			      {.given = a->eval_model, .option = "--eval-model"},
 			      {.given = a->accumulate, .option = "--accumulate"}};
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -39,6 +40,8 @@ WeftGraph *load_step(Weft *w, const char *path, const StepArgs *a, const LoadArg
 				    .clip_value = a->clip_value,
 				    .ema = a->ema,
 				    .precision = precision_given(load, NULL),
+				    .skip_not_finite = a->on_nan && !strcmp(a->on_nan, "skip"),
+				    .loss_scale = a->loss_scale,
 				    .test = test,
 				    .accumulate = a->accumulate,
 				    .keep_mode = load->mode.n > 0};

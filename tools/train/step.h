@@ -5,7 +5,8 @@
 #include "tools/tool.h"
 
 typedef struct {
-	const char *optimizer, *loss, *clip_norm, *clip_value, *ema; /* NULL: not given */
+	const char *optimizer, *loss, *clip_norm, *clip_value; /* NULL: not given */
+	const char *ema, *on_nan, *loss_scale;                 /* the same */
 	const char *eval_model; /* a file; NULL: the model itself, in evaluation mode */
 	StringList group, trainable;
 	bool accumulate; /* entries accumulate and apply in place of step */
@@ -17,6 +18,7 @@ typedef struct {
 		{"--trainable", OPT_LIST, &(a)->trainable},                                        \
 		{"--clip-norm", OPT_STRING, &(a)->clip_norm},                                      \
 		{"--clip-value", OPT_STRING, &(a)->clip_value}, {"--ema", OPT_STRING, &(a)->ema},  \
+		{"--loss-scale", OPT_STRING, &(a)->loss_scale},                                    \
 	{                                                                                          \
 		"--eval-model", OPT_STRING, &(a)->eval_model                                       \
 	}
@@ -39,6 +41,10 @@ typedef struct {
 		{"--clip-value X", "limit each element of gradients", false},                      \
 		{"--ema X",                                                                        \
 		 "evaluate with averages of parameters, of which X stays at each update: 0.999",   \
+		 false},                                                                           \
+		{"--loss-scale TEXT",                                                              \
+		 "of --precision f16: dynamic(begin=65536, growth=2, backoff=0.5, every=2000), "   \
+		 "as torch.amp.GradScaler",                                                        \
 		 false},                                                                           \
 	{                                                                                          \
 		"--eval-model FILE",                                                               \

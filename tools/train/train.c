@@ -9,6 +9,7 @@
 
 #include "tools/train/checkpoint.h"
 #include "tools/train/data.h"
+#include "tools/train/settings.h"
 #include "tools/train/step.h"
 
 static int run(int argc, char **argv);
@@ -41,7 +42,8 @@ static const HelpRow rows[] = {
 	 false},
 	{"--number NAME=X", "the value of another number that the step takes (repeatable)", false},
 	STEP_HELP,
-	{"--on-nan stop|go", "when the loss is not finite (default stop)", false},
+	{"--on-nan stop|skip|go",
+	 "when the loss is not finite: stop (default), leave the step out, or nothing", false},
 	{NULL, "How it runs", false},
 	{"--threads N", "default: as many as there are processors", false},
 	{"--target NAME|FILE", "see weft compile", false},
@@ -66,12 +68,13 @@ const Command command_train = {
 enum { MOST_NUMBERS = MAX_LIST + 2 };
 
 typedef struct {
-	const char *data, *eval, *save, *resume, *lr, *schedule, *batch, *epochs, *every, *on_nan,
+	const char *data, *eval, *save, *resume, *lr, *schedule, *batch, *epochs, *every,
 		*backend, *accumulate;
 	StringList number;
 	StepArgs step;
 	LoadArgs load;
 	WeftOptions o;
+	Settings settings;
 	int threads;
 	bool progress;
 } TrainArgs;
@@ -98,6 +101,7 @@ typedef struct {
 	int64_t samples; /* of the last batch */
 	int64_t first;   /* samples that this run has trained */
 	double start;    /* when it began */
+	char *settings;  /* what the checkpoint records of the options */
 	double busy;     /* seconds in which it trained: neither tested nor saved */
 } Training;
 
@@ -286,7 +290,6 @@ static bool compile_model(Training *t, Weft *w, const char *path)
 	StepArgs step = t->a->step;
 	RunnerOptions o = {.entry = main_entry(t), .compile = &t->a->o, .load = &t->a->load};
 	step.accumulate = t->place.parts > 1;
-	step.optimizer = step.optimizer ? step.optimizer : "adamw";
 	if (t->a->lr && !with_rate(step.optimizer, text, sizeof text))
 		return false;
 	if (t->a->lr)
@@ -352,6 +355,11 @@ static bool has_numbers(const Training *t)
 	return true;
 }
 
+static bool on_nan(const Training *t, const char *what)
+{
+	return !strcmp(t->a->step.on_nan ? t->a->step.on_nan : "stop", what);
+}
+
 static bool open_entries(Training *t, const char *path)
 {
 	if (t->place.parts > 1)
@@ -367,6 +375,10 @@ static bool open_entries(Training *t, const char *path)
 			       false;
 	if (!has_numbers(t))
 		return false;
+	if (on_nan(t, "skip") &&
+	    entry_output(t->place.parts > 1 ? &t->apply : &t->step, "skipped") < 0)
+		return fail("%s: its step leaves nothing out: compile it with --on-nan skip", path),
+		       false;
 	return !t->a->eval || entry_find(&t->test, &t->r, "test") ||
 	       (fail("%s: --eval needs an entry test, which weft train makes of a model file",
 		     path),
@@ -390,6 +402,13 @@ static const char *grouped(double v, char out[40])
 	return out;
 }
 
+/* Writes a loss with four digits; one that is no number has no sign. */
+static const char *number_text(double v, char out[40])
+{
+	snprintf(out, 40, "%.4g", isnan(v) ? (double)NAN : v);
+	return out;
+}
+
 /* Returns how long the rest takes, in seconds, and sets *speed to samples in a second. */
 static double left(const Training *t, double *speed)
 {
@@ -400,6 +419,12 @@ static double left(const Training *t, double *speed)
 	return done > 0 ? (double)rest * seconds / done : 0;
 }
 
+/* Returns the mean loss of the epoch so far. */
+static double mean_loss(const Place *p)
+{
+	return p->loss / (double)(p->seen - p->lost);
+}
+
 static void show(const Training *t)
 {
 	char rows_text[40], all[40];
@@ -408,7 +433,7 @@ static void show(const Training *t)
 	progress_show("epoch %lld/%lld  %s/%s  loss %.4g  %.0f:%02.0f left",
 		      (long long)t->place.epoch + 1, (long long)t->place.epochs,
 		      grouped((double)t->place.seen, rows_text), grouped((double)t->data.rows, all),
-		      t->place.loss / (double)t->place.seen, floor(rest / 60),
+		      mean_loss(&t->place), floor(rest / 60),
 		      floor(fmod(rest, 60)));
 }
 
@@ -424,7 +449,7 @@ static bool test_loss(Training *t, double *out)
 		if (samples != before)
 			entry_reshape(&t->test);
 		if (!entry_call(&t->test, t->eval.in, t->a->threads))
-			return false;
+			return data_tell_labels(&t->eval), false;
 		sum += value_at(&t->test.result[at], 0) * (double)samples;
 		seen += samples;
 	}
@@ -435,18 +460,21 @@ static bool test_loss(Training *t, double *out)
 /* Prints the line of an epoch that is done. */
 static bool print_line(Training *t)
 {
-	char text[40], test[60] = "";
-	double speed, loss = t->place.loss / (double)t->place.seen, other;
+	char text[40], test[60] = "", skipped[60] = "", loss[40];
+	double speed, other;
 	const double rest = left(t, &speed);
 	if (t->a->eval) {
 		if (!test_loss(t, &other))
 			return false;
-		snprintf(test, sizeof test, "  test %.4g", other);
+		snprintf(test, sizeof test, "  test %s", number_text(other, loss));
 	}
+	if (t->place.skipped)
+		snprintf(skipped, sizeof skipped, "  %lld skipped", (long long)t->place.skipped);
 	progress_clear();
-	printf("epoch %lld/%lld  loss %.4g%s  %s samples/s  %.0f:%02.0f left\n",
-	       (long long)t->place.epoch + 1, (long long)t->place.epochs, loss, test,
-	       grouped(speed, text), floor(rest / 60), floor(fmod(rest, 60)));
+	printf("epoch %lld/%lld  loss %s%s%s  %s samples/s  %.0f:%02.0f left\n",
+	       (long long)t->place.epoch + 1, (long long)t->place.epochs,
+	       number_text(mean_loss(&t->place), loss), test, skipped, grouped(speed, text),
+	       floor(rest / 60), floor(fmod(rest, 60)));
 	return fflush(stdout) == 0 ||
 	       (fail("cannot write to standard output: %s", strerror(errno)), false);
 }
@@ -455,7 +483,7 @@ static bool print_line(Training *t)
 
 static bool save(const Training *t)
 {
-	return !t->a->save || checkpoint_save(&t->r, t->a->save, &t->place);
+	return !t->a->save || checkpoint_save(&t->r, t->a->save, &t->place, t->settings);
 }
 
 /* Returns the first batch behind those whose gradients the next update takes, which begin with
@@ -487,14 +515,32 @@ static bool apply(Training *t)
 	return entry_call(&t->apply, in, t->a->threads);
 }
 
-static bool check_loss(const Training *t, double loss)
+/* Counts a loss of the epoch. Returns false after a message: it is not finite, and the training
+ * stops. */
+static bool count_loss(Training *t, double loss, int64_t samples)
 {
-	const Place *p = &t->place;
-	return isfinite(loss) || (t->a->on_nan && !strcmp(t->a->on_nan, "go")) ||
-	       (fail("the loss of batch %lld of epoch %lld is %g: stopped%s%s%s",
-		     (long long)p->done, (long long)p->epoch + 1, loss, t->a->save ? "; " : "",
-		     t->a->save ? t->a->save : "", t->a->save ? " is as it was before" : ""),
+	Place *p = &t->place;
+	char text[40];
+	const bool left_out = !isfinite(loss) && on_nan(t, "skip");
+	p->done++;
+	p->seen += samples;
+	p->lost += left_out ? samples : 0;
+	p->loss += left_out ? 0 : loss * (double)samples;
+	t->first += samples;
+	return isfinite(loss) || !on_nan(t, "stop") ||
+	       (fail("the loss of batch %lld of epoch %lld is %s: stopped%s%s%s",
+		     (long long)p->done, (long long)p->epoch + 1, number_text(loss, text),
+		     t->a->save ? "; " : "", t->a->save ? t->a->save : "",
+		     t->a->save ? " is as it was before" : ""),
 		false);
+}
+
+/* Counts an update that a call has made or left out. */
+static void count_update(Training *t, const EntryCall *c)
+{
+	const int at = entry_output(c, "skipped");
+	t->place.step++;
+	t->place.skipped += at >= 0 && value_at(&c->result[at], 0) != 0;
 }
 
 /* Executes a step on the next batch. */
@@ -513,16 +559,16 @@ static bool train_batch(Training *t)
 		entry_reshape(&t->step);
 	t->samples = samples;
 	if (!entry_call(&t->step, t->data.in, t->a->threads))
-		return false;
+		return data_tell_labels(&t->data), false;
 	const double loss = value_at(&t->step.result[entry_output(&t->step, "loss")], 0);
-	p->done++;
-	p->loss += loss * (double)samples;
-	p->seen += samples;
-	t->first += samples;
-	if (!check_loss(t, loss))
+	if (!count_loss(t, loss, samples))
 		return false;
-	p->step += p->done == end;
-	return p->parts == 1 || p->done < end || apply(t);
+	if (p->done < end)
+		return true;
+	if (p->parts > 1 && !apply(t))
+		return false;
+	count_update(t, p->parts > 1 ? &t->apply : &t->step);
+	return true;
 }
 
 /* Whether a signal has come: saves then. */
@@ -558,7 +604,7 @@ static bool train_epoch(Training *t)
 	/* what is trained is kept if the data of --eval are bad */
 	const Place end = t->place;
 	t->place.epoch++;
-	t->place.done = t->place.seen = 0;
+	t->place.done = t->place.seen = t->place.lost = t->place.skipped = 0;
 	t->place.loss = 0;
 	const Place next = t->place;
 	if (!save(t))
@@ -597,14 +643,9 @@ static bool resume(Training *t, const char *path)
 		       false;
 	t->place = there;
 	t->place.epochs = here.epochs;
-	t->place.lr = here.lr;
-	if (t->place.epoch >= t->place.epochs)
-		return fail("%s: all %lld epochs are done: give more by --epochs", path,
-			    (long long)t->place.epochs),
-		       false;
-	return there.lr < 0 || t->a->lr ||
-	       (fail("%s was trained with --lr %g: give --lr, and --schedule if there was one",
-		     path, there.lr),
+	return t->place.epoch < t->place.epochs ||
+	       (fail("%s: all %lld epochs are done: give more by --epochs", path,
+		     (long long)t->place.epochs),
 		false);
 }
 
@@ -637,7 +678,6 @@ static bool read_counts(Training *t)
 	    !read_count("--save-every", a->every, 0, &t->every))
 		return false;
 	errno = 0;
-	t->place.lr = t->lr < t->nnumber ? t->schedule.value : -1;
 	if (a->load.seed)
 		t->place.seed = strtoull(a->load.seed, &end, 0);
 	return !a->load.seed || (!errno && !*end && isdigit((unsigned char)*a->load.seed)) ||
@@ -719,7 +759,7 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 			   {"--lr", OPT_STRING, &a->lr},
 			   {"--schedule", OPT_STRING, &a->schedule},
 			   {"--number", OPT_LIST, &a->number},
-			   {"--on-nan", OPT_STRING, &a->on_nan},
+			   {"--on-nan", OPT_STRING, &a->step.on_nan},
 			   {"--threads", OPT_INT, &a->threads},
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--backend", OPT_STRING, &a->backend},
@@ -734,9 +774,10 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 		return fail_usage("train takes one model; see weft train --help"), false;
 	if (!a->data)
 		return fail_usage("train: name the data with --data"), false;
-	if (a->on_nan && strcmp(a->on_nan, "stop") && strcmp(a->on_nan, "go"))
-		return fail_usage("--on-nan is stop or go, not %s", a->on_nan), false;
-	const OptUse use[] = {{a->schedule, a->lr, "--schedule", "--lr"},
+	if (a->step.on_nan && strcmp(a->step.on_nan, "stop") && strcmp(a->step.on_nan, "skip") &&
+	    strcmp(a->step.on_nan, "go"))
+		return fail_usage("--on-nan is stop, skip or go, not %s", a->step.on_nan), false;
+	const OptUse use[] = {{a->schedule, a->lr || a->resume, "--schedule", "--lr"},
 			      {a->every, a->save, "--save-every", "--save"}};
 	if (!options_used(&command_train, use, sizeof use / sizeof *use))
 		return false;
@@ -759,18 +800,57 @@ static bool check_output(const TrainArgs *a, const char *model)
 	       keep_input(a->save, a->eval);
 }
 
+/* Lists the options that checkpoints record. */
+static void list_settings(TrainArgs *a)
+{
+	const Setting all[] = {{"--lr", &a->lr, NULL, true, false},
+			       {"--schedule", &a->schedule, NULL, true, false},
+			       {"--number", NULL, &a->number, true, false},
+			       {"--optimizer", &a->step.optimizer, NULL, false, true},
+			       {"--loss", &a->step.loss, NULL, false, true},
+			       {"--group", NULL, &a->step.group, false, true},
+			       {"--trainable", NULL, &a->step.trainable, false, true},
+			       {"--clip-norm", &a->step.clip_norm, NULL, false, true},
+			       {"--clip-value", &a->step.clip_value, NULL, false, true},
+			       {"--ema", &a->step.ema, NULL, false, true},
+			       {"--precision", NULL, &a->load.precision, false, true},
+			       {"--loss-scale", &a->step.loss_scale, NULL, false, true},
+			       {"--set-mode", NULL, &a->load.mode, false, true}};
+	a->settings.n = sizeof all / sizeof *all;
+	memcpy(a->settings.of, all, sizeof all);
+}
+
+/* Takes the options that are not given from a checkpoint, and writes down what they are. */
+static bool settle(Training *t, TrainArgs *a, bool of_model)
+{
+	list_settings(a);
+	if (a->resume) {
+		char *text = checkpoint_settings(a->resume);
+		if (!text || !settings_resume(&a->settings, text, a->resume, of_model))
+			return false;
+	}
+	if (a->schedule && !a->lr)
+		return fail_usage("--schedule is for --lr"), false;
+	if (of_model && !a->step.optimizer)
+		a->step.optimizer = "adamw";
+	t->settings = settings_text(&a->settings);
+	return t->settings;
+}
+
 static int run(int argc, char **argv)
 {
 	TrainArgs a = {.o = {.size = sizeof a.o}};
 	Training t = {.a = &a};
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;
+	const bool of_model = !is_shared_object(argv[1]);
+	const bool settled = settle(&t, &a, of_model);
 	size_t length = 1;
 	for (uint32_t k = 0; k < a.number.n; k++)
 		length += strlen(a.number.item[k]) + 1;
 	char *room = malloc(length);
 	Weft *w = weft_new();
-	bool ok = room && w && check_output(&a, argv[1]) && read_numbers(&t, room);
+	bool ok = settled && room && w && check_output(&a, argv[1]) && read_numbers(&t, room);
 	if (!room || !w)
 		fail("out of memory");
 	progress_begin(a.progress);
@@ -786,5 +866,7 @@ static int run(int argc, char **argv)
 	runner_close(&t.r);
 	weft_free(w);
 	free(room);
+	free(t.settings);
+	settings_free(&a.settings);
 	return ok ? 0 : 1;
 }

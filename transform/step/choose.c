@@ -5,6 +5,7 @@
 
 #include "base/nearest.h"
 #include "ir/op/op.h"
+#include "transform/step/skip.h"
 #include "transform/step/spec.h"
 #include "transform/step/step.h"
 
@@ -15,6 +16,7 @@ typedef struct {
 	bool onnx;
 	bool *read;   /* by ConstId: the graph reads it, as a constant or as state */
 	bool *inner;  /* by ConstId: a body reads it */
+	bool *bias;   /* by ConstId: what ONNX's layers add to a product */
 	bool *moving; /* by ConstId: statistics of a normalisation that evaluates */
 	Step *out;
 } Choosing;
@@ -32,6 +34,31 @@ static void note_moving(Choosing *c, const Graph *g, Node n)
 		}
 }
 
+static bool is_onnx_op(const Graph *g, Node n, const char *name)
+{
+	const size_t length = strlen(name);
+	return !strncmp(op_name(node_op(g, n)), name, length) &&
+	       op_name(node_op(g, n))[length] == '.';
+}
+
+/* Marks the constants that a layer of ONNX adds to a product. */
+static void note_bias(Choosing *c, const Graph *g, Node n)
+{
+	static const struct {
+		const char *op, *arg;
+	} all[] = {{"onnx.Gemm", "C"}, {"onnx.Conv", "B"}, {"onnx.ConvTranspose", "B"}};
+	if (!c->onnx)
+		return;
+	for (uint32_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (is_onnx_op(g, n, all[k].op) && op_arg_index(node_op(g, n), all[k].arg) >= 0) {
+			const Node x = node_arg(g, n, all[k].arg);
+			c->bias[x.i ? node_const(g, x).i : 0] = true;
+		}
+	for (uint32_t k = 0; k < 2 && is_onnx_op(g, n, "onnx.Add"); k++)
+		if (is_onnx_op(g, node_in(g, n, 1 - k), "onnx.MatMul"))
+			c->bias[node_const(g, node_in(g, n, k)).i] = true;
+}
+
 static void note_constants(Choosing *c, const Graph *g, bool *to)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -40,6 +67,7 @@ static void note_constants(Choosing *c, const Graph *g, bool *to)
 			note_constants(c, body, c->inner);
 		to[node_const(g, n).i] = true;
 		note_moving(c, g, n);
+		note_bias(c, g, n);
 	}
 }
 
@@ -65,7 +93,7 @@ static bool is_trained(const Choosing *c, uint32_t k)
 {
 	const Const *of = &c->g->ir->constant.data[k];
 	return is_parameter(c, k) && dtype_is_float(of->dtype) && !of->frozen &&
-	       (!c->onnx || (has_several(of) && !c->moving[k]));
+	       (!c->onnx || ((has_several(of) || (of->rank && c->bias[k])) && !c->moving[k]));
 }
 
 /* ---- patterns ---- */
@@ -171,6 +199,25 @@ static bool read_numbers(Ctx *ctx, const char *what, const Formula *f, const Spe
 	return true;
 }
 
+/* Refuses numbers of a schedule with which it is no number. */
+static bool check_schedule(Ctx *ctx, const char *what, const StepNumber *n)
+{
+	const Formula *f = n->schedule;
+	const OptimList list = optim_list(ctx->scratch, f->numbers);
+	const int steps = optim_item(&list, "steps"), warmup = optim_item(&list, "warmup"),
+		  every = optim_item(&list, "every");
+	for (uint32_t k = 0; k < list.n; k++)
+		if (!isfinite(n->argument[k]) || n->argument[k] < 0)
+			return ctx_error(ctx, what, "%s: %s=%g: expected a number from 0 on",
+					 f->name, list.item[k].name, n->argument[k]);
+	if (steps >= 0 && n->argument[steps] <= n->argument[warmup])
+		return ctx_error(ctx, what, "%s: the warmup of %g steps takes all of the %g steps",
+				 f->name, n->argument[warmup], n->argument[steps]);
+	return every < 0 || n->argument[every] >= 1 ||
+	       ctx_error(ctx, what, "%s: every=%g: expected a number of steps", f->name,
+			 n->argument[every]);
+}
+
 /* Reads a number of a step: itself, `input`, or a schedule. name: of the input. */
 static bool read_number(const Choosing *c, const char *what, const SpecArg *a, const char *name,
 			StepNumber *out)
@@ -185,7 +232,8 @@ static bool read_number(const Choosing *c, const char *what, const SpecArg *a, c
 	}
 	out->schedule = find_formula(schedule_at, a->word->name);
 	return out->schedule
-		       ? read_numbers(c->ctx, what, out->schedule, a->word, NULL, out->argument)
+		       ? read_numbers(c->ctx, what, out->schedule, a->word, NULL, out->argument) &&
+				 check_schedule(c->ctx, what, out)
 		       : ctx_error(c->ctx, what,
 				   "%s is a number, input, or one of the schedules %s, not "
 				   "%s",
@@ -483,6 +531,28 @@ static bool choose_ema(const Choosing *c)
 	       ctx_error(c->ctx, what, "%s: expected a number below 1", c->texts->ema);
 }
 
+static bool choose_scale(const Choosing *c)
+{
+	static const char what[] = "--loss-scale";
+	const Formula *dynamic = skip_scale();
+	Step *out = c->out;
+	if (!c->texts->loss_scale)
+		return true;
+	const Spec *s = spec_read(c->ctx, what, c->texts->loss_scale);
+	TRY(s);
+	if (strcmp(s->name, dynamic->name) != 0)
+		return ctx_error(c->ctx, what, "expected %s(%s), not %s", dynamic->name,
+				 dynamic->numbers, s->name);
+	TRY(read_numbers(c->ctx, what, dynamic, s, NULL, out->scale));
+	out->skips = out->scaled = true;
+	for (uint32_t k = 0; k < 4; k++)
+		if (!(out->scale[k] > 0 && isfinite(out->scale[k])))
+			return ctx_error(c->ctx, what, "\"%s\": expected numbers above 0",
+					 c->texts->loss_scale);
+	return (out->scale[3] == floor(out->scale[3]) && out->scale[3] < 1e9) ||
+	       ctx_error(c->ctx, what, "every is a number of steps, not %g", out->scale[3]);
+}
+
 bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 {
 	Ctx *ctx = g->ir->ctx;
@@ -493,14 +563,15 @@ bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 		      .onnx = is_onnx(g),
 		      .read = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .inner = arena_calloc(ctx->scratch, n, sizeof(bool)),
+		      .bias = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .moving = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .out = out};
-	*out = (Step){.outputs = texts->outputs};
+	*out = (Step){.outputs = texts->outputs, .skips = texts->skips};
 	note_constants(&c, g, c.read);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		c.read[g->input.data[k].init.i] |= g->input.data[k].kind == INPUT_PARAM;
 	c.read[0] = c.inner[0] = false;
-	return choose_loss(&c) && choose_groups(&c) && choose_ema(&c) &&
+	return choose_loss(&c) && choose_groups(&c) && choose_ema(&c) && choose_scale(&c) &&
 	       choose_clip(&c, "--clip-norm", "clip_norm", texts->clip_norm, &out->clip_norm) &&
 	       choose_clip(&c, "--clip-value", "clip_value", texts->clip_value, &out->clip_value);
 }

@@ -22,6 +22,7 @@
 #include "ir/interp/tensor.h"
 #include "ir/op/op.h"
 #include "ops/rules/expand_priv.h"
+#include "transform/step/skip.h"
 #include "transform/transform.h"
 
 #define COUNTER "weft.step"
@@ -30,6 +31,7 @@
 typedef struct {
 	uint32_t input;
 	Node value;
+	bool always; /* also of a step that is skipped */
 } Write;
 
 typedef struct {
@@ -38,6 +40,9 @@ typedef struct {
 	Graph *g;
 	Build b;       /* at the end of g */
 	uint32_t nown; /* inputs of the model itself, which come first */
+	Node scale;    /* of the loss, state; none: it has none */
+	Node skip;     /* bool[], whether nothing is updated; none: something is */
+	Node lost;     /* bool[], whether the loss is not finite; none: nobody asks */
 	Node count;    /* the count of steps, f64[]; none: nobody has asked yet */
 	const void *zeros;
 	uint64_t nzeros; /* bytes */
@@ -162,17 +167,23 @@ static bool add_state(Making *m, const char *name, DType d, uint32_t rank, const
 	return add_state_of(m, name, d, rank, dim, data, out);
 }
 
-static void set_input(Making *m, uint32_t input, Node value)
-{
-	array_push(m->ctx->scratch, &m->write, ((Write){input, value}));
-}
-
 static uint32_t input_of(const Graph *g, Node n)
 {
 	uint32_t k = 0;
 	while (g->input.data[k].node.i != n.i)
 		k++;
 	return k;
+}
+
+static void set_input(Making *m, uint32_t input, Node value)
+{
+	array_push(m->ctx->scratch, &m->write, ((Write){input, value, false}));
+}
+
+/* Does as set_input, also for a step that is skipped. */
+static void set_always(Making *m, Node state, Node value)
+{
+	array_push(m->ctx->scratch, &m->write, ((Write){input_of(m->g, state), value, true}));
 }
 
 /* ---- numbers ---- */
@@ -330,6 +341,12 @@ static void name_outputs(Graph *g, uint32_t first)
 
 /* ---- gradients ---- */
 
+/* The gradients of a step, in the order of groups. */
+typedef struct {
+	uint32_t n;
+	Node *g;
+} Gradients;
+
 /* Names all operators without a derivative, if there are several; the first one was refused
  * already, as error number `errors`. */
 static void refuse_operators(const Graph *g, const Wrt *wrt, uint32_t errors)
@@ -343,8 +360,8 @@ static void refuse_operators(const Graph *g, const Wrt *wrt, uint32_t errors)
 }
 
 /* Returns the graph of gradients of output 0 by the parameters; *first: the index of the first
- * gradient among its outputs. */
-static Graph *gradients(Graph *g, const Step *s, uint32_t *first)
+ * gradient among its outputs; *seed: the input that the loss's cotangent is. */
+static Graph *gradients(Graph *g, const Step *s, uint32_t *first, uint32_t *seed)
 {
 	Arena *a = g->ir->ctx->scratch;
 	bool *input = arena_calloc(a, g->input.n + 1, sizeof *input),
@@ -354,7 +371,7 @@ static Graph *gradients(Graph *g, const Step *s, uint32_t *first)
 			input[state_of(g, s->group[k].param[i])] = true;
 	output[0] = true;
 	*first = g->output.n;
-	const uint32_t seed = g->input.n;
+	*seed = g->input.n;
 	const Wrt wrt = {.input = input, .output = output};
 	const uint32_t errors = g->ir->ctx->nerror;
 	Graph *v = transform_vjp(g, &wrt);
@@ -362,14 +379,66 @@ static Graph *gradients(Graph *g, const Step *s, uint32_t *first)
 		refuse_operators(g, &wrt, errors);
 		return NULL;
 	}
-	/* the cotangent of the loss is 1 */
-	const Node ct = v->input.data[seed].node;
-	Build b = {.g = v, .before = graph_behind_inputs(v)};
-	const Node one = b_scalar(&b, node_dtype(v, ct), 1);
-	if (node_nuses(v, ct))
-		graph_replace(v, ct, one);
-	graph_remove_input(v, seed);
 	return v;
+}
+
+/* ---- the scale of the loss, steps that are skipped ---- */
+
+static bool add_scale(Making *m)
+{
+	return !m->s->scaled || add_state(m, "weft.loss_scale", DT_f32, 0, (int64_t[]){0},
+					  m->s->scale[0], &m->scale);
+}
+
+/* Replaces the cotangent of the loss, an input, by 1, or by the scale of the loss. */
+static bool set_seed(Making *m, uint32_t seed)
+{
+	Graph *g = m->g;
+	const Node ct = g->input.data[seed].node;
+	const DType d = node_dtype(g, ct);
+	TRY(add_scale(m));
+	Build b = {.g = g, .before = graph_behind_inputs(g), .where = m->ctx->file};
+	const Node value = m->scale.i ? b_convert(&b, m->scale, d) : b_scalar(&b, d, 1);
+	if (node_nuses(g, ct))
+		graph_replace(g, ct, value);
+	graph_remove_input(g, seed);
+	return true;
+}
+
+/* Divides gradients by the scale of the loss, as torch.amp.GradScaler does. */
+static void unscale(Making *m, const Gradients *all)
+{
+	if (!m->scale.i)
+		return;
+	const Node one = b_scalar(&m->b, DT_f64, 1), scale = b_convert(&m->b, m->scale, DT_f64),
+		   inverse = b_convert(&m->b, b_bin(&m->b, OP_div, one, scale), DT_f32);
+	for (uint32_t k = 0; k < all->n; k++)
+		all->g[k] = b_bin(&m->b, OP_mul, all->g[k],
+				  b_convert(&m->b, inverse, node_dtype(m->g, all->g[k])));
+}
+
+/* Finds whether the step is skipped: the loss, if it is known here, or a gradient is not finite. */
+static bool find_skip(Making *m, const Gradients *all)
+{
+	if (!m->s->skips)
+		return true;
+	m->skip = skip_not_finite(&m->b, all->g, all->n);
+	if (m->lost.i)
+		m->skip = b_bin(&m->b, OP_bit_or, m->skip, m->lost);
+	return m->skip.i;
+}
+
+/* Changes the scale of the loss after an update. */
+static bool rescale(Making *m)
+{
+	Node good, out[2];
+	if (!m->scale.i)
+		return true;
+	TRY(add_state(m, "weft.good_steps", DT_i32, 0, (int64_t[]){0}, 0, &good));
+	skip_rescale(&m->b, m->scale, good, m->skip, m->s->scale, out);
+	set_always(m, m->scale, out[0]);
+	set_always(m, good, out[1]);
+	return true;
 }
 
 /* ---- clipping ---- */
@@ -388,12 +457,6 @@ static Node of_two(Making *m, const char *text, Node x, Node y)
 		ctx_bug(m->ctx, "clipping: %s at \"%s\"", e->err, e->errp);
 	return v.node;
 }
-
-/* The gradients of a step, in the order of groups. */
-typedef struct {
-	uint32_t n;
-	Node *g;
-} Gradients;
 
 static bool clip_values(Making *m, const Gradients *all)
 {
@@ -587,6 +650,20 @@ static Step reached(Graph *v, const Step *s, uint32_t first, Gradients *all)
 	return out;
 }
 
+/* Returns the new value of an input: the old one where `skip` holds, if it is a node. */
+static Node kept(Making *m, uint32_t input, Node value, Node skip)
+{
+	const Node old = m->g->input.data[input].node;
+	return skip.i ? b_select(&m->b, skip, old, value) : value;
+}
+
+/* Returns what the model itself writes into an input: random numbers go on in any case. */
+static Node own_value(Making *m, const GraphOutput *o)
+{
+	const bool random = !strcmp(m->g->input.data[o->writes].name, RANDOM_STATE);
+	return kept(m, (uint32_t)o->writes, o->node, random ? (Node){0} : m->lost);
+}
+
 /* Puts the step's own outputs behind the model's, then new values of inputs. */
 static void put_outputs(Making *m, Node norm)
 {
@@ -599,20 +676,25 @@ static void put_outputs(Making *m, Node norm)
 			graph_add_output(g, all[k].name, all[k].node, -1);
 	if (norm.i)
 		graph_add_output(g, "grad_norm", norm, -1);
+	if (m->skip.i)
+		graph_add_output(g, "skipped", m->skip, -1);
 	for (uint32_t k = 0; k < n; k++)
 		if (all[k].writes >= 0)
-			graph_add_output(g, all[k].name, all[k].node, all[k].writes);
-	for (uint32_t k = 0; k < m->write.n; k++)
-		graph_add_output(g, g->input.data[m->write.data[k].input].name,
-				 m->write.data[k].value, (int32_t)m->write.data[k].input);
+			graph_add_output(g, all[k].name, own_value(m, &all[k]), all[k].writes);
+	for (uint32_t k = 0; k < m->write.n; k++) {
+		const Write *w = &m->write.data[k];
+		const Node value = kept(m, w->input, w->value, w->always ? (Node){0} : m->skip);
+		graph_add_output(g, g->input.data[w->input].name, value, (int32_t)w->input);
+	}
 }
 
 static bool update(Making *m, const Gradients *all)
 {
 	Node norm;
-	TRY(clip_values(m, all) && clip_norm(m, all, &norm));
+	TRY(find_skip(m, all) && clip_values(m, all) && clip_norm(m, all, &norm));
 	for (uint32_t k = 0, at = 0; k < m->s->ngroup; at += m->s->group[k++].nparam)
 		TRY(update_group(m, &m->s->group[k], all->g + at));
+	TRY(rescale(m));
 	put_outputs(m, norm);
 	graph_dce(m->g);
 	return graph_verify(m->g);
@@ -669,38 +751,50 @@ static bool apply(Making *m, const ConstId *sum)
 	for (uint32_t k = 0; k < m->s->ngroup; k++)
 		for (uint32_t i = 0; i < m->s->group[k].nparam; i++) {
 			const Node state = state_input(m->g, sum[all.n], INPUT_BUFFER);
-			set_input(m, input_of(m->g, state),
-				  b_zeros(&m->b, node_type_id(m->g, state)));
+			set_always(m, state, b_zeros(&m->b, node_type_id(m->g, state)));
 			all.g[all.n++] = state;
 		}
 	return update(m, &all);
 }
 
+/* Makes m about the graph that applies sums of gradients. */
+static void begin_apply(Making *m, Graph *g)
+{
+	const ConstId scale =
+		m->scale.i ? m->g->input.data[input_of(m->g, m->scale)].init : (ConstId){0};
+	m->g = m->b.g = g;
+	m->write.n = m->nown = 0;
+	m->lost = (Node){0};
+	if (m->scale.i)
+		m->scale = state_input(g, scale, INPUT_BUFFER);
+}
+
 bool transform_step(Graph *g, const Step *s, Graph **step, Graph **applies)
 {
-	uint32_t first;
+	uint32_t first, seed;
 	Gradients all;
 	Ctx *ctx = g->ir->ctx;
 	TRY(make_parameters_state(g, s) && put_loss(g, &s->loss, s->outputs));
 	name_outputs(g, 1);
 	graph_dce(g);
-	Graph *v = *step = gradients(g, s, &first);
+	Graph *v = *step = gradients(g, s, &first, &seed);
 	TRY(v);
+	Making m = {.s = s, .ctx = ctx, .g = v, .b = {.g = v, .where = ctx->file}};
+	TRY(set_seed(&m, seed));
 	const Step left = reached(v, s, first, &all);
 	if (!left.ngroup)
 		return ctx_error(ctx, ctx->file,
 				 "the loss depends on no parameter that is trained");
-	Making m = {.s = &left,
-		    .ctx = ctx,
-		    .g = v,
-		    .b = {.g = v, .where = ctx->file},
-		    .nown = v->input.n};
+	m.s = &left;
+	m.nown = v->input.n;
+	unscale(&m, &all);
+	if (s->skips)
+		m.lost = skip_not_finite(&m.b, &v->output.data[0].node, 1);
 	if (!applies)
 		return update(&m, &all);
 	ConstId *sum = ARENA_ARRAY(ctx->scratch, ConstId, all.n);
 	TRY(accumulate(&m, &all, sum));
-	m.g = m.b.g = *applies = graph_beside(g, "apply");
-	m.write.n = m.nown = 0;
+	begin_apply(&m, *applies = graph_beside(g, "apply"));
 	return apply(&m, sum);
 }
 

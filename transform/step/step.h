@@ -7,10 +7,10 @@
 
 /* What is asked for, as texts; the members are those of WeftTrainOptions (include/weft.h). */
 typedef struct {
-	const char *optimizer, *loss, *clip_norm, *clip_value, *ema;
+	const char *optimizer, *loss, *clip_norm, *clip_value, *ema, *loss_scale;
 	uint32_t ngroup, ntrainable;
 	const char *const *group, *const *trainable;
-	bool outputs;
+	bool outputs, skips;
 } StepTexts;
 
 /* A number of a step. */
@@ -47,6 +47,9 @@ typedef struct {
 	const StepNumber *clip_norm, *clip_value; /* NULL: no clipping */
 	const StepNumber *ema; /* how much of an average stays; NULL: there are none */
 	bool outputs;          /* the step gives the model's outputs, too */
+	bool skips;  /* a step whose loss or gradient is not finite updates nothing */
+	bool scaled; /* the loss has a scale, which changes; `skips` is set */
+	double scale[OPTIM_MAX_ITEMS]; /* its numbers (skip_scale) */
 } Step;
 
 /* Reads the texts, and chooses the parameters of the graph that they are about. Returns false after
@@ -54,10 +57,11 @@ typedef struct {
 bool transform_step_read(const Graph *, const StepTexts *, Step *);
 /* Sets *step to the graph of a step of the graph `g`, which is changed. Inputs: those of g, "label"
  * if the loss takes one, then numbers that are inputs, f64[]. Outputs: "loss", with Step.outputs
- * the model's, "grad_norm" with clip_norm. The parameters become state; further state is that of
- * the optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", and the count of steps
- * "weft.step" if a number is a function of it. A parameter that has no influence on the loss stays
- * a constant, with a note.
+ * the model's, "grad_norm" with clip_norm, "skipped" with skips. The parameters become state;
+ * further state is that of the optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", the
+ * count of steps "weft.step" if a number is a function of it, and with a scale of the loss
+ * "weft.loss_scale" and "weft.good_steps". A parameter that has no influence on the loss stays a
+ * constant, with a note.
  * applies: NULL, or set to a second graph: *step then adds the gradients times the input "weight",
  * f64[], to the state "grad.PARAMETER" and updates nothing, and *applies, whose inputs are numbers,
  * updates the parameters by these sums and sets them to 0. Returns false after an error. */

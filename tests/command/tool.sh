@@ -54,7 +54,7 @@ refuse 'no parameter is called 10.wieght; did you mean 10.weight' "$weft" compil
 	--trainable 10.wieght -o "$out/s.so"
 misuse 'train takes one model' "$weft" train --data "$ref"
 misuse 'name the data with --data' "$weft" train "$model"
-misuse '--on-nan is stop or go' "$weft" train "$model" --data "$ref" --on-nan skip
+misuse '--on-nan is stop, skip or go, not maybe' "$weft" train "$model" --data "$ref" --on-nan maybe
 misuse '--save-every is for --save' "$weft" train "$model" --data "$ref" --save-every 5
 refuse 'cannot write: No such file' "$weft" train "$model" --data "$ref" --save "$out/none/a.safetensors"
 expect 0 '^aten.hann_window .*code' "$weft" ops hann_window

@@ -271,7 +271,7 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
 	c->work_end = c->work + (c->sizes->workspace_bytes -
-				 (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
+				 WEFT_WORKSPACE_BYTES(c->sizes->slot[e->nslot - 1]));
 	const int64_t *shape = c->sizes->slot + e->nslot;
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank)
 		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));

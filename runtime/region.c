@@ -8,13 +8,18 @@
 enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its
                          end cost */
 
-/* Returns the seconds since *before, which becomes now. */
-static double lap(double *before)
+int64_t region_now(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	double start = *before;
-	return (*before = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec) - start;
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Returns the seconds since *before, which becomes now. */
+static double lap(double *before)
+{
+	const double start = *before;
+	return (*before = 1e-9 * (double)region_now()) - start;
 }
 
 /* ---- failures ---- */
@@ -208,13 +213,6 @@ void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last
 }
 
 /* ---- calls that end early ---- */
-
-int64_t region_now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* Ends the call, before the launch `call`. */
 static bool end_early(WeftRegion *r, uint32_t call, int code, const char *why)

@@ -230,7 +230,7 @@ static Node in_parts(const Blocks *k, Node x, int64_t n)
 
 /* ---- weights of few values ---- */
 
-/* Which values bytes have, and their numbers, in ascending order of the bytes. */
+/* The values that bytes have, and their numbers, in ascending order of the bytes. */
 typedef struct {
 	uint32_t n;
 	uint8_t value[FEW], number[UINT8_MAX + 1];

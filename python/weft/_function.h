@@ -10,8 +10,8 @@ typedef struct {
 	uint32_t input;
 } Range;
 
-/* What one call needs besides its arguments. A Function keeps those of finished calls, so that as
- * many exist as calls were in progress at the same time. */
+/* The memory of one call besides its arguments. A Function keeps those of finished calls, so that
+ * as many exist as calls were in progress at the same time. */
 typedef struct CallRoom {
 	struct CallRoom *next;
 	WeftSizes *sizes;

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Which folder may include which, as the table of HACKING.md says (folders.py compares that). Also: at most 900 lines in a file, at most 30
-# files in a room, and a runtime of at most 1,322 lines (1,240 before calls had deadlines and counters), of what every model carries: serial.c is
+# files in a room, and a runtime of at most 1,320 lines (1,240 before calls had deadlines and counters), of what every model carries: serial.c is
 # linked instead of threads.c; device.c, flight.c, graph.c, cuda*.c, cublas.c and lines for WEFT_DEVICES are for models on devices; steps.c
 # has what not all models call; plain.c is for models without state.c; op_call.c is for models with operators of the user; lapack.c and jacobi.c are for those with eigenvalues; state.c, stored.c, replace.c and
 # relayout.c are for those with state or replaceable weights.
@@ -82,6 +82,6 @@ for room in $(find base ir ops frontend passes lower transform codegen driver ru
 	n=$(find "$room" -maxdepth 1 -type f | wc -l)
 	[ "$n" -le 30 ] || { echo "$room has $n files: split by trade at 30"; bad=1; }
 done
-[ "$(ls runtime/*.c | grep -v -e serial.c -e device.c -e flight.c -e graph.c -e cublas.c -e cuda.c -e cuda_driver.c -e steps.c -e plain.c -e op_call.c -e lapack.c -e jacobi.c -e state.c -e stored.c -e replace.c -e rooms.c -e relayout.c | xargs cat | sed '/^#ifdef WEFT_DEVICES/,/^#e/d' | sed 's|/\*.*\*/||; /\/\*/,/\*\//d' | grep -c '[^[:space:]]')" -le 1322 ] ||
-	{ echo "the runtime has more than 1,322 lines, comments and blank lines not counted"; bad=1; }
+[ "$(ls runtime/*.c | grep -v -e serial.c -e device.c -e flight.c -e graph.c -e cublas.c -e cuda.c -e cuda_driver.c -e steps.c -e plain.c -e op_call.c -e lapack.c -e jacobi.c -e state.c -e stored.c -e replace.c -e rooms.c -e relayout.c | xargs cat | sed '/^#ifdef WEFT_DEVICES/,/^#e/d' | sed 's|/\*.*\*/||; /\/\*/,/\*\//d' | grep -c '[^[:space:]]')" -le 1320 ] ||
+	{ echo "the runtime has more than 1,320 lines, comments and blank lines not counted"; bad=1; }
 exit $bad

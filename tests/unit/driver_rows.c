@@ -241,7 +241,7 @@ static void test_dots(void **state)
 	data_free(&d);
 }
 
-/* Of indices of 4 bits, and tables that the lanes of all vectors share. */
+/* Checks look-ups by indices of 4 bits, in tables that the lanes of all vectors share. */
 static void test_lookup(void **state)
 {
 	(void)state;

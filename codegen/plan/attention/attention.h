@@ -61,7 +61,7 @@ typedef struct {
 	KernelCost cost;  /* of adding up the parts */
 } FewRows;
 
-/* How products of tiles are computed. */
+/* The micro-kernels of products of tiles. */
 typedef struct {
 	const MicroKernel *row;
 	const MicroKernel *frag; /* whole steps, on fragments; NULL: as all others */

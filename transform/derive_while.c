@@ -364,11 +364,9 @@ static void row_start(Build *b, Node at, uint32_t rank, Node *start)
 
 static Node push_row(Build *b, Node stack, Node x, Node at)
 {
-	Node in[2 + MAX_RANK] = {stack, b_unsqueeze(b, x, 0)};
-	uint32_t rank = node_rank(b->g, stack);
-	row_start(b, at, rank, in + 2);
-	return b_node(b, OP_update_slice, in, 2 + rank,
-		      (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, rank)}, 3);
+	Node start[MAX_RANK], row = b_unsqueeze(b, x, 0);
+	row_start(b, at, node_rank(b->g, stack), start);
+	return b_update_slice(b, stack, row, start);
 }
 
 static Node row_at(Build *b, Node stack, Node at)

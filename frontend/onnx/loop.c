@@ -384,11 +384,10 @@ static Node row_written(Build *b, Node rows, Node x, Node round)
 {
 	x = b_unsqueeze(b, x, 0);
 	uint32_t rank = x.i ? node_rank(b->g, x) : 0;
-	Node op[2 + MAX_RANK] = {rows, x, round};
+	Node start[MAX_RANK] = {round};
 	for (uint32_t d = 1; d < rank; d++)
-		op[2 + d] = b_full_int(b, DT_i64, 0, 0, NULL);
-	Attr attr[] = {attr_none(), attr_none(), attr_int(b->g->ir, rank)};
-	return x.i ? b_node(b, OP_update_slice, op, 2 + rank, attr, 3) : x;
+		start[d] = b_full_int(b, DT_i64, 0, 0, NULL);
+	return b_update_slice(b, rows, x, start);
 }
 
 static Graph *while_body(Loop *l, const Node *in)

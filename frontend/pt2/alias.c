@@ -146,11 +146,10 @@ static Node inverse_permute(State *st, Build *b, Node view, Node update)
 static Node insert(State *st, Build *b, Node parent, Node update, uint32_t dim, Sym start)
 {
 	uint32_t rank = node_rank(st->g, parent);
-	Node in[2 + MAX_RANK] = {parent, update};
+	Node at[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++)
-		in[2 + k] = b_from_size(b, k == dim ? start : sym_int(st->im->syms, 0));
-	Attr attr[3] = {attr_none(), attr_none(), attr_int(st->im->ir, rank)};
-	return b_node(b, OP_update_slice, in, 2 + rank, attr, 3);
+		at[k] = b_from_size(b, k == dim ? start : sym_int(st->im->syms, 0));
+	return b_update_slice(b, parent, update, at);
 }
 
 /* Returns an index as Python counts, within [0, size]. */

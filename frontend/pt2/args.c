@@ -330,6 +330,19 @@ Node arg_float_value(Scope *s, const char *tag, const json_t *arg)
 						     : (Node){0};
 }
 
+/* Returns the dtype of a Python number that stands where the schema wants a tensor: that of operand
+ * 0 where the operand can hold it (the other tensors may be indices), else the one that it takes
+ * beside all tensors: where(mask, 0.1, x) and multiply(0.1, x) have x's. */
+static DType number_dtype(const Scope *s, const NodeCall *c, const Attr *number)
+{
+	DType weak = attr_weak_dtype(number), first = DT_none;
+	if (c->in.n && c->value.data[0])
+		first = s->st->value.data[c->value.data[0]].meta.dtype;
+	if (first != DT_none && weak_dtype(first, weak) == first)
+		return first;
+	return c->beside == DT_none ? weak : weak_dtype(c->beside, weak);
+}
+
 /* Takes a Python number where the schema wants a tensor. */
 static bool number_operand(Scope *s, const Arg *a, NodeCall *c, const char *tag, const json_t *v)
 {
@@ -343,11 +356,8 @@ static bool number_operand(Scope *s, const Arg *a, NodeCall *c, const char *tag,
 		return c->in.data[c->in.n - 1].i;
 	}
 	TRY(arg_scalar(s, a->name, tag, v, &x));
-	DType like = attr_weak_dtype(&x);
-	if (c->in.n && c->value.data[0])
-		like = weak_dtype(s->st->value.data[c->value.data[0]].meta.dtype, like);
 	push_operand(s, c, 0);
-	c->in.data[c->in.n - 1] = b_full_attr(&s->b, like, x, 0, NULL);
+	c->in.data[c->in.n - 1] = b_full_attr(&s->b, number_dtype(s, c, &x), x, 0, NULL);
 	return c->in.data[c->in.n - 1].i;
 }
 

@@ -493,6 +493,17 @@ Node b_select_of_operands(Build *b)
 	return b_pointwise(b, OP_select, in, 3);
 }
 
+Node b_power(Build *b, Node x, int64_t e)
+{
+	Node r = {0};
+	for (;; x = b_bin(b, OP_mul, x, x)) {
+		if (e & 1)
+			r = r.i ? b_bin(b, OP_mul, r, x) : x;
+		e >>= 1;
+		if (e == 0)
+			return r;
+	}
+}
 Node b_bin_scalar(Build *b, Op op, Node x, double v)
 {
 	if (!x.i)

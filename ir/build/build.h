@@ -136,6 +136,8 @@ Node b_bin_of_operands(Build *, Op);
 #define b_select(b, cond, yes, no)                                                                 \
 	(b_operand(b, no), b_operand(b, yes), b_operand(b, cond), b_select_of_operands(b))
 Node b_select_of_operands(Build *);
+/* Returns x to the power e, which is at least 1, by products of squares. */
+Node b_power(Build *, Node x, int64_t e);
 /* Returns x op v. v takes x's dtype; if v is a fraction, an x of bools or integers is converted
  * to f32 first, as with a Python float. v is finite unless x is of a float or complex dtype. */
 Node b_bin_scalar(Build *, Op, Node x, double v);
@@ -180,6 +182,9 @@ Node b_squeeze(Build *, Node x, int dim);
 /* Returns the elements start, start + step, ... before end along the dimension; an x of rank 0
  * is an error. The caller sees to it that 0 <= start <= end <= extent and step >= 1. */
 Node b_slice(Build *, Node x, int dim, Sym start, Sym end, Sym step);
+/* Returns x with the box at start[] (a 0-d integer for each dimension, clamped so that the box
+ * fits) replaced by `update`, which has x's rank and dtype. */
+Node b_update_slice(Build *, Node x, Node update, const Node *start);
 /* Returns element `index` along the dimension, which the result lacks; an x of rank 0 is an
  * error. A constant negative index counts from the end; otherwise the caller sees to it that 0
  * <= index < extent. */

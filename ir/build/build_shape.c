@@ -304,6 +304,16 @@ Node b_slice(Build *b, Node x, int dim, Sym start, Sym end, Sym step)
 	return b_node(b, OP_slice, &x, 1, attr, 4);
 }
 
+Node b_update_slice(Build *b, Node x, Node update, const Node *start)
+{
+	Node in[2 + MAX_RANK] = {x, update};
+	uint32_t rank = x.i && update.i ? node_rank(b->g, x) : 0;
+	for (uint32_t k = 0; k < rank; k++)
+		in[2 + k] = start[k];
+	Attr attr[] = {attr_none(), attr_none(), attr_int(b->g->ir, rank)};
+	return x.i && update.i ? b_node(b, OP_update_slice, in, 2 + rank, attr, 3) : (Node){0};
+}
+
 Node b_select_dim(Build *b, Node x, int dim, Sym index)
 {
 	int64_t v;

@@ -530,19 +530,6 @@ OP(aten_special_xlog1py_self_scalar){
 
 /* ---- powers ---- */
 
-/* Returns x^e for e >= 0 by repeated squaring. */
-static Node int_power(Build *b, Node x, int64_t e)
-{
-	Node r = {0};
-	for (;; x = b_bin(b, OP_mul, x, x)) {
-		if (e & 1)
-			r = r.i ? b_bin(b, OP_mul, r, x) : x;
-		e >>= 1;
-		if (e == 0)
-			return r;
-	}
-}
-
 static Node pow_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -558,10 +545,10 @@ static Node pow_scalar(Build *b, Node n)
 	if (!dtype_is_inexact(d) && whole && e < 0)
 		return b_error(b, "integers to the power %lld", (long long)e);
 	if (!dtype_is_float(d) && whole && e > 0)
-		return int_power(b, x, e);
+		return b_power(b, x, e);
 	for (e = 1; e <= 3; e++)
 		if (aten_scalar_is(b, n, "exponent", (double)e))
-			return int_power(b, x, e);
+			return b_power(b, x, e);
 	if (aten_scalar_is(b, n, "exponent", 0))
 		return dtype_is_float(d) ? b_full(b, d, 1, s.rank, s.dim)
 					 : b_full_int(b, d, 1, s.rank, s.dim);
@@ -576,7 +563,7 @@ static Node pow_scalar(Build *b, Node n)
 			return b_un(b, OP_reciprocal, x);
 		if (aten_scalar_is(b, n, "exponent", -2))
 			/* whose derivative at 0 is no product of 0 and infinity */
-			return int_power(b, b_un(b, OP_reciprocal, x), 2);
+			return b_power(b, b_un(b, OP_reciprocal, x), 2);
 	}
 	return b_bin(b, OP_pow, x, y);
 }

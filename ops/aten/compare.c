@@ -302,6 +302,8 @@ static Node build_where_scalars(Build *b, Node n)
 	Node c = aten_truth(b, arg(b, n, "condition"));
 	const Attr *x = node_attr(b->g, n, "self"), *y = node_attr(b->g, n, "other");
 	DType d = dtype_promote(attr_weak_dtype(x), attr_weak_dtype(y));
+	if (dtype_is_inexact(d)) /* PyTorch's default dtype */
+		d = aten_result_dtype(b, n, 0, d);
 	Node yes = aten_scalar_as(b, node_attr(b->g, n, "self"), d);
 	return b_select(b, c, yes, aten_scalar_as(b, node_attr(b->g, n, "other"), d));
 }

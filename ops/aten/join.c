@@ -137,10 +137,21 @@ OP(aten_narrow){
 	},
 };
 
-/* Replaces a part of self: pads the source to self's shape and selects by position. */
-static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sym end, int64_t step)
+/* Replaces elements start to end of a dimension, which a step of 1 leaves together: a box. */
+static Node replace_box(Build *b, Node x, Node src, uint32_t dim, Sym start, Sym end)
 {
 	SymTab *t = b_syms(b);
+	Shape s = aten_shape(b, x);
+	Node at[MAX_RANK];
+	s.dim[dim] = sym_max(t, sym_sub(t, end, start), b_int(b, 0));
+	for (uint32_t k = 0; k < s.rank; k++)
+		at[k] = aten_size(b, k == dim ? start : b_int(b, 0), DT_i64);
+	return b_update_slice(b, x, aten_expand_shape(b, src, &s), at);
+}
+
+/* Replaces a part of self: its elements from start on, with steps, before end. */
+static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sym end, int64_t step)
+{
 	Shape s = aten_shape(b, x);
 	if (!x.i || !src.i)
 		return (Node){0};
@@ -148,19 +159,13 @@ static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sy
 		return b_error(b, "a part of rank %u for a tensor of rank %u", aten_rank(b, src),
 			       s.rank);
 	src = b_convert(b, src, node_dtype(b->g, x));
+	if (step == 1)
+		return replace_box(b, x, src, dim, start, end);
 	Node at = aten_iota_dim(b, &s, dim, DT_i64);
 	Node off = b_bin(b, OP_sub, at, aten_size(b, start, DT_i64));
 	Node in = b_bin_scalar(b, OP_ge, off, 0);
 	Node below = b_bin(b, OP_lt, at, aten_size(b, end, DT_i64));
 	in = b_bin(b, OP_bit_and, in, below);
-	if (step == 1) {
-		Sym low[MAX_RANK], high[MAX_RANK];
-		for (uint32_t k = 0; k < s.rank; k++)
-			low[k] = high[k] = b_int(b, 0);
-		low[dim] = start;
-		high[dim] = sym_sub(t, s.dim[dim], end);
-		return b_select(b, in, b_pad(b, src, low, high, aten_like(b, x, 0)), x);
-	}
 	Node hit = b_bin_scalar(b, OP_eq, b_bin_scalar(b, OP_remainder, off, (double)step), 0);
 	in = b_bin(b, OP_bit_and, in, hit);
 	Node row = b_iota(b, DT_i64, s.dim[dim]);

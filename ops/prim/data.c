@@ -534,15 +534,11 @@ static void index_slice_at(IndexMap *m)
 
 static bool adjoint_slice_at(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	uint32_t nin = node_nin(b->g, n);
-	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, nin + 1);
+	Node start[MAX_RANK];
 	(void)want;
-	in[0] = b_zeros_like(b, node_in(b->g, n, 0));
-	in[1] = ct[0];
-	for (uint32_t k = 1; k < nin; k++)
-		in[k + 1] = node_in(b->g, n, k);
-	g[0] = b_node(b, OP_update_slice, in, nin + 1,
-		      (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, nin - 1)}, 3);
+	for (uint32_t k = 1; k < node_nin(b->g, n); k++)
+		start[k - 1] = node_in(b->g, n, k);
+	g[0] = b_update_slice(b, b_zeros_like(b, node_in(b->g, n, 0)), ct[0], start);
 	return g[0].i;
 }
 

@@ -16,6 +16,6 @@ typedef struct {
 
 /* Lists of rules; the last has a NULL name. */
 extern const Rule scalar_rules[], shape_rules[], row_rules[], reduce_rules[], conv_rules[],
-	low_rules[];
+	low_rules[], update_rules[];
 
 #endif

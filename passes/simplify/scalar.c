@@ -122,6 +122,28 @@ static Node div_power(Build *b, Node n)
 	return e > -100 && e < 100 ? b_bin_scalar(b, OP_mul, in(b, n, 0), 1 / v.f) : (Node){0};
 }
 
+/* Rewrites a power with a constant exponent as aten.pow.Tensor_Scalar does, but for roots, which
+ * differ from pow at -0 and -inf: of floats 0 to 3 and -1, of integers all that are not negative.
+ */
+static Node pow_constant(Build *b, Node n)
+{
+	ScVal v;
+	Node x = in(b, n, 0);
+	bool f = floats(b, n);
+	if (!splat_value(b, in(b, n, 1), &v))
+		return (Node){0};
+	const Type t = *node_type(b->g, n);
+	if (is_splat(b->g, in(b, n, 1), 0))
+		return f ? b_full(b, t.dtype, 1, t.n, t.dim)
+			 : b_full_int(b, t.dtype, 1, t.n, t.dim);
+	if (f && v.f == -1)
+		return b_un(b, OP_reciprocal, x);
+	if (f && v.f != 1 && v.f != 2 && v.f != 3)
+		return (Node){0};
+	int64_t e = f ? (int64_t)v.f : v.i;
+	return e > 0 ? b_power(b, x, e) : (Node){0};
+}
+
 static Node and_constant(Build *b, Node n)
 {
 	Node x = in(b, n, 0), y = in(b, n, 1);
@@ -254,6 +276,7 @@ const Rule scalar_rules[] = {
 	{"mul_zero", OP_mul, mul_zero},
 	{"mul_minus_one", OP_mul, mul_minus_one},
 	{"div_power", OP_div, div_power},
+	{"pow_constant", OP_pow, pow_constant},
 	{"and_constant", OP_bit_and, and_constant},
 	{"or_constant", OP_bit_or, or_constant},
 	{"neg_neg", OP_neg, twice},

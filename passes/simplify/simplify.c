@@ -6,13 +6,14 @@
  *
  * Every rule makes the graph smaller, or moves a broadcast, a gather, a constant operand or a
  * conversion in one direction only, so the rewriting ends. No rule changes a floating-point result,
- * -0 and NaN included. Dead nodes are left to dce. */
+ * -0 and NaN included, but pow_constant, whose powers are those of aten.pow.Tensor_Scalar. Dead
+ * nodes are left to dce. */
 #include "passes/simplify/simplify.h"
 
 #include "passes/simplify/rules.h"
 
-static const Rule *const lists[] = {scalar_rules, shape_rules, row_rules,
-				    reduce_rules, conv_rules,  low_rules};
+static const Rule *const lists[] = {scalar_rules, shape_rules, row_rules,   reduce_rules,
+				    conv_rules,   low_rules,   update_rules};
 
 static Node apply(Build *b, Node n)
 {

@@ -314,3 +314,53 @@ def test_small_terms_of_logarithms_of_sums(compiled, name, dtype):
     f = compiled(f"graph @f(%x: {type_}, %y: {type_}) {{\n  %z = aten.{name}(%x, %y)\n  return %z\n}}")
     a, b = torch.zeros(6, dtype=dtype), torch.tensor([-8, -20, -30, -40, -60, -88], dtype=dtype)
     torch.testing.assert_close(f(a, b), getattr(torch, name)(a, b), atol=0, rtol=1e-6)
+
+
+class _Numbers(torch.nn.Module):
+    """Python numbers where the operators' schemas have tensors, in front of the tensor that decides their dtype."""
+
+    def forward(self, x, i, mask):
+        return (torch.multiply(0.1, x), torch.subtract(0.1, x), torch.divide(0.1, x), torch.multiply(0.1, i), torch.subtract(7, i),
+                torch.where(mask, 0.1, x), torch.where(mask, x, 0.1), torch.where(mask, 3, i), torch.where(mask, 0.1, i))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+@pytest.mark.parametrize("integer", [torch.int64, torch.int16, torch.uint8])
+def test_numbers_in_front(tmp_path, dtype, integer):
+    """0.1 beside f64 is no f32: what export leaves whole (aten.multiply) took the number's own dtype."""
+    args = torch.tensor([1.5, -2, 3], dtype=dtype), torch.tensor([1, 2, 3], dtype=integer), torch.tensor([True, False, True])
+    want = _Numbers()(*args)
+    exported = torch.export.export(_Numbers(), args)
+    torch.export.save(exported, tmp_path / "numbers.pt2")
+    for got in (weft.compile(exported)(*args), weft.compile(tmp_path / "numbers.pt2")(*args), torch.compile(_Numbers(), backend="weft")(*args)):
+        for w, g in zip(want, got):
+            torch.testing.assert_close(g, w, rtol=1e-15 if w.dtype == torch.float64 else None, atol=0 if w.dtype == torch.float64 else None)
+
+
+class _Doubles(torch.nn.Module):
+    """Integers beside floats, and tensors that are made, without a float operand that names the dtype."""
+
+    def forward(self, i, j):
+        n = i.shape[0]
+        return (i / 3, i / j, i / n, i.sqrt(), torch.atan2(i, j), i * 0.1, torch.sin(i) + torch.reciprocal(j), 0.1 - i, torch.where(i > 3, 0.1, 0.7),
+                torch.xlogy(i, j), i ** 0.5, torch.pow(0.3, i), torch.full((3,), 0.1) * i[0], torch.linspace(0, 1, 7), (i > 3) * 0.1,
+                torch.logaddexp(i / 1, j / 1), i.to(torch.float64), torch.arange(0, 1, 0.1), torch.fft.fft(i).real,
+                i.view(torch.float64), i.sum(dtype=torch.float64) / 3)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_the_default_dtype(tmp_path, dynamic):
+    """With torch.set_default_dtype(torch.float64) nothing of double precision is computed in single precision."""
+    torch._dynamo.reset()
+    torch.set_default_dtype(torch.float64)
+    try:
+        i, j = torch.arange(1, 8), torch.tensor([3, 7, 9, 11, 13, 17, 19])
+        want = _Doubles()(i, j)
+        sizes = {"i": {0: torch.export.Dim.AUTO}, "j": {0: torch.export.Dim.AUTO}} if dynamic else None
+        torch.export.save(torch.export.export(_Doubles(), (i, j), dynamic_shapes=sizes), tmp_path / "doubles.pt2")
+        for got in (weft.compile(tmp_path / "doubles.pt2")(i, j), torch.compile(_Doubles(), backend="weft", dynamic=dynamic)(i, j)):
+            for k, (w, g) in enumerate(zip(want, got)):
+                assert g.dtype == w.dtype == torch.float64
+                torch.testing.assert_close(g, w, rtol=1e-13, atol=1e-14, msg=lambda m: f"result {k}: {m}")
+    finally:
+        torch.set_default_dtype(torch.float32)

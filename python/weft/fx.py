@@ -487,7 +487,7 @@ class Lowering(Results):
 
     def _arguments(self, node: Node, target: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional arguments as long as none is left out, then named ones."""
-        listed, named = [], {}
+        listed, named, widened = [], {}, self._is_widened(node)
         for k, a in enumerate(target._schema.arguments):
             if a.name not in self._given:
                 continue
@@ -505,10 +505,14 @@ class Lowering(Results):
             # The C interface takes a number as `other` of an operator that has numbers there.
             if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, complex, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
                 value = self._number(node, value)
+            if widened and isinstance(value, _weft.Value) and a.name not in ("condition", "mask", "index", "indices"):
+                value = self._call_op(node, "_to_copy", value, dtype=DTYPES[torch.float64])
             if k == len(listed) and not a.kwarg_only:
                 listed.append(value)
             else:
                 named[a.name] = value
+        if widened and not self._tensors() and any(a.name == "dtype" for a in target._schema.arguments) and self._given.get("dtype") is None:
+            named["dtype"] = DTYPES[node.meta["val"].dtype]
         if op_name(target) in _table()[1] and _may_draw(target, self._given):
             if self.depth:
                 raise Unsupported(node, "random numbers inside of a body")
@@ -527,10 +531,25 @@ class Lowering(Results):
             return self._checked(node, self.trace.call, "aten._to_copy", (self.trace.integer(number),), {"dtype": dtype})
         return self._checked(node, self.trace.call, "aten.full", ([], number), {"dtype": dtype})
 
+    def _tensors(self) -> list[torch.Tensor]:
+        """The operands that are tensors."""
+        return [v for n in self._given.values() if isinstance(n, Node) and isinstance(v := n.meta.get("val"), torch.Tensor)]
+
+    def _is_widened(self, node: Node) -> bool:
+        """Whether the result has double precision and no operand or argument says so, since PyTorch's default dtype is f64: passes/canon.c does that for files."""
+        v = node.meta.get("val")
+        named = any(isinstance(a, torch.dtype) for a in self._given.values())
+        return isinstance(v, torch.Tensor) and v.dtype in (torch.float64, torch.complex128) and not named and not any(
+            t.dtype.is_floating_point or t.dtype.is_complex for t in self._tensors())
+
     def _dtype_beside(self, number: Any) -> str:
-        """The dtype of a number beside the operands that are tensors."""
-        tensors = [v for n in self._given.values() if isinstance(n, Node) and isinstance(v := n.meta.get("val"), torch.Tensor)]
-        return DTYPES[torch.result_type(tensors[0] if tensors else number, number)]
+        """The dtype of a number: of the first operand that is a tensor, where it can hold the number, else beside all tensors."""
+        tensors = self._tensors()
+        dtype = torch.result_type(tensors[0] if tensors else number, number)
+        if tensors and dtype != tensors[0].dtype:
+            all_dtypes = functools.reduce(torch.promote_types, (t.dtype for t in tensors))
+            dtype = torch.result_type(torch.empty(1, dtype=all_dtypes, device="meta"), number)
+        return DTYPES[dtype]
 
     def _is_unknown(self, given: Any) -> bool:
         """Whether an argument is a float that is not known while tracing."""

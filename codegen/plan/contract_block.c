@@ -74,6 +74,43 @@ static uint32_t most_rows(const PlanInput *in, const ContractAxes *x, const Oper
 	return rows < most ? rows : most;
 }
 
+bool contract_holds_sums(const PlanInput *in, TileSize tile)
+{
+	const Target *t = in->target;
+	/* of many registers a few sums may lie in memory, which are read once for each block */
+	const uint32_t sums = 2 * tile.mr * tile.nv,
+		       besides = t->isa.nvreg < MANY_REGISTERS ? 2 * tile.nv + 3 : 0;
+	return !in->row->nfrag &&
+	       (sums + besides) * tuning_registers(t, in->contraction.dtype) <= t->isa.nvreg;
+}
+
+/* Returns the cycles of a step of a tile of blocks besides its products: taking halves of bytes
+ * apart, and a step's share of what a block's sums take that are added in memory. */
+static double block_cycles(const PlanInput *in, const ContractAxes *x, TileSize tile)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = in->contraction.dtype;
+	const uint32_t lanes = contract_lanes(in);
+	double steps = x->nfield, cycles = 0;
+	if (!in->contraction.blocks)
+		return 0;
+	for (uint32_t i = x->nblock; i < x->nk; i++)
+		steps *= (double)plan_extent(in, x->k[i]);
+	if (x->half != NO_AXIS)
+		cycles += 1.5 * tile.nv * machine_cycles(m, MOP_simple, d, lanes);
+	if (!contract_holds_sums(in, tile))
+		cycles += tile.mr * tile.nv / steps *
+			  (machine_cycles(m, MOP_load, d, lanes) +
+			   machine_cycles(m, MOP_store, d, lanes));
+	return cycles;
+}
+
+static double tile_cycles(const PlanInput *in, const ContractAxes *x, uint32_t mr, uint32_t nv)
+{
+	return tuning_tile_cycles(in->target, in->row, mr, nv) +
+	       block_cycles(in, x, (TileSize){mr, nv});
+}
+
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(in, x->m, x->nm);
@@ -94,11 +131,9 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,
 				rest = vectors % nv;
-			double cost = (double)whole *
-				      tuning_tile_cycles(in->target, in->row, mr, nv);
+			double cost = (double)whole * tile_cycles(in, x, mr, nv);
 			if (rest)
-				cost += tuning_tile_cycles(in->target, in->row, mr,
-							   (uint32_t)rest);
+				cost += tile_cycles(in, x, mr, (uint32_t)rest);
 			cost *= (double)tiles;
 			if (is_better(b, cost, best, nv > tile.nv && !rest)) {
 				best = best > 0 && best < cost ? best : cost;

@@ -8,7 +8,7 @@
  * becomes
  *   t = max |x| of the block / 127   %q = rint(x * (1 / t)) : i8
  *   %1 = contract(%q, %u, acc=i32)   of each block; %u is %w, unsigned where the target wants that
- *   %2 = sub(%1, z * sum(%q))
+ *   %2 = add(%1, -z * sum(%q)), or, of a z that differs by column, sub(%1, z * sum(%q))
  *   reduce(mul(convert(%2, dtype=f32), t * s), over the blocks)
  * and if an offset o is subtracted from the weights
  *   reduce(fma(convert(%2, dtype=f32), t * s, -t * sum(%q) * o), over the blocks)
@@ -354,16 +354,18 @@ static Node without_zero(const Blocks *k, const Rounded *q, Node sums, Node z, b
 			 int64_t offset)
 {
 	Build *b = k->b;
+	/* what is added is a number of each row, with which a kernel may begin */
+	const bool adds = !z.i || !node_rank(b->g, z);
 	if (!z.i && offset) {
-		z = b_full_int(b, DT_i32, offset, 0, NULL);
+		z = b_full_int(b, DT_i32, -offset, 0, NULL);
 	} else if (z.i) {
 		z = offset ? b_bin_scalar(b, OP_add, z, (double)offset) : z;
-		z = spread(k, z, k->r->side, per_block, sums);
+		z = spread(k, adds ? b_un(b, OP_neg, z) : z, k->r->side, per_block, sums);
 	}
 	if (z.i) {
 		const Type t = *node_type(b->g, sums);
 		const Node sum = spread(k, q->sum, !k->r->side, true, sums);
-		sums = b_bin(b, OP_sub, sums,
+		sums = b_bin(b, adds ? OP_add : OP_sub, sums,
 			     b_bin(b, OP_mul,
 				   node_rank(b->g, z) ? z : b_broadcast(b, z, t.n, t.dim), sum));
 	}

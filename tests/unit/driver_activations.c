@@ -316,6 +316,50 @@ static void test_fragments(void **state)
 	}
 }
 
+/* Rows of many tiles of vectors, which share bytes of halves: rows of one axis and of two, with a
+ * number of each row or of each column in sums of blocks. */
+static void test_many_rows(void **state)
+{
+	(void)state;
+	static const int64_t rows[] = {32, 33, 48, 66, 70}, group[] = {8, 16, 32, 96, 0};
+	for (uint32_t n = 0; n < 30; n++) {
+		const int64_t of = group[n % 5];
+		it = (Case){.rows = rows[n / 2 % 5],
+			    .terms = of ? (1 + n % 4) * of : 33 + 61 * n % 300,
+			    .columns = 17 + 13 * n % 63,
+			    .outer = n % 3 || rows[n / 2 % 5] % 3 ? 0 : 3,
+			    .has_zero = n % 4 == 0,
+			    .offsets = n % 7 == 3 ? OFFSET_LESS : OFFSET_NONE,
+			    .least = n % 2 ? -8 : -128,
+			    .most = n % 2 ? 7 : 127};
+		it.group = of ? of : it.terms;
+		fill(&it, 700 + n);
+		check(&it, n % 4 == 1 && it.rows <= 64, n % 10 == 1);
+	}
+}
+
+/* The same of chains of blocks: of the bits of another instruction set. */
+static void test_chains_of_many_rows(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n < 3 && weft_has_llvm(); n++) {
+		it = (Case){.rows = 34 - n,
+			    .terms = 3200,
+			    .columns = 20,
+			    .group = 8,
+			    .has_zero = n == 2,
+			    .least = n ? -8 : -128,
+			    .most = n ? 7 : 127};
+		fill(&it, 800 + n);
+		Weft *w = weft_new();
+		WeftGraph *g = model(w, &it, false);
+		const WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
+		weights_run(w, weft_jit(w, g, &o), &it, it.rows, it.want, "v3");
+		run(w, weft_jit(w, g, NULL), &it, "chains");
+		weft_free(w);
+	}
+}
+
 /* Sums of so many blocks that they are chains, and columns of which a local array holds one
  * vector: as by dot products. */
 static void test_long_fragments(void **state)
@@ -605,6 +649,8 @@ int main(void)
 					   cmocka_unit_test(test_tables),
 					   cmocka_unit_test(test_tables_of_files),
 					   cmocka_unit_test(test_fragments),
+					   cmocka_unit_test(test_many_rows),
+					   cmocka_unit_test(test_chains_of_many_rows),
 					   cmocka_unit_test(test_long_fragments),
 					   cmocka_unit_test(test_special_values),
 					   cmocka_unit_test(test_packed),

@@ -71,6 +71,7 @@ typedef struct {
 	const TileCode *how;
 	Lx mask;      /* of the last vector, none: whole */
 	Lx left;      /* the columns that there are, if the last vector may not be whole */
+	bool bytes;   /* vectors of b are bytes of halves in local memory (OperandB.bytes) */
 	uint32_t way; /* the accumulator at hand */
 	Lv acc[UNROLL_K][MAX_TILE_ROWS][MAX_TILE_VECTORS];
 	uint32_t ncut;          /* of the summed axes */

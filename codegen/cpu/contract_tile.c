@@ -194,7 +194,7 @@ static void multiply_add(ContractCode *c, ContractTile *t, Lx left)
 		multiply_decoded(c, t);
 		return;
 	}
-	for (uint32_t j = 0; j < t->how->nv && !c->p->b.bytes; j++) {
+	for (uint32_t j = 0; j < t->how->nv && !t->bytes; j++) {
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
 		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
 	}
@@ -206,8 +206,8 @@ static void multiply_add(ContractCode *c, ContractTile *t, Lx left)
 	const Lx apart = eval_size(&s->e, coef_of(s, c->p->a.load, half));
 	for (uint32_t k = 0; k < 2; k++) {
 		for (uint32_t j = 0; j < t->how->nv; j++)
-			field[j] = c->p->b.bytes ? contract_load_byte_group(c, j, k)
-						 : contract_half(c, b[j], k);
+			field[j] = t->bytes ? contract_load_byte_group(c, j, k)
+					    : contract_half(c, b[j], k);
 		multiply_rows(c, t, field, k ? lx_add(s->e.f, k_offset, apart) : k_offset, left);
 	}
 }
@@ -601,6 +601,35 @@ static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 		contract_inline_epilogue(c, t);
 }
 
+/* Writes the loop over tiles of rows that are like t. */
+static void tiles_of_rows(ContractCode *c, ContractTile t, TilePart part)
+{
+	Cpu *s = c->s;
+	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
+	run_tile(c, &t, part);
+	ls_end(s->e.f);
+}
+
+/* Writes the loop over tiles of vectors that read bytes of halves, if there are so many rows that
+ * these pay, which a symbolic number of rows says when the code runs. */
+static void tiles_of_bytes(ContractCode *c, ContractTile t, TilePart part)
+{
+	LoopFn *f = c->s->e.f;
+	const bool sure = sym_is_const(c->s->e.syms, c->p->rows, NULL);
+	const Lx few = int_of(c->s, (FEWEST_TILES - 1) * c->p->tile.mr);
+	if (!sure)
+		ls_if(f, lx_cmp(f, SC_lt, few, lx_sub(f, c->rows.hi, c->rows.lo)));
+	contract_fill_bytes(c, t.how);
+	t.bytes = true;
+	tiles_of_rows(c, t, part);
+	if (sure)
+		return;
+	ls_else(f);
+	t.bytes = false;
+	tiles_of_rows(c, t, part);
+	ls_end(f);
+}
+
 /* Prepares what all tiles of the current columns read (gathered panels, slabs, biases), and writes
  * the loop over tiles of rows. left: the number of columns from c->col on, if it may be less than a
  * vector; else none. */
@@ -616,13 +645,15 @@ static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart par
 		gather_panel(c, how->nv, mask);
 	if (c->p->b.decoded.slab && part != TILE_FINISH)
 		contract_fill_slab(c, &t);
-	if (c->p->b.bytes)
-		contract_fill_bytes(c, how);
 	if (c->p->axes.row->biased && part != TILE_SUM)
 		contract_sum_columns(c, how);
-	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
-	run_tile(c, &t, part);
-	ls_end(s->e.f);
+	if (c->p->b.bytes && !c->p->axes.row->nfrag) {
+		tiles_of_bytes(c, t, part);
+		return;
+	}
+	if (c->p->b.bytes)
+		contract_fill_bytes(c, how);
+	tiles_of_rows(c, t, part);
 }
 
 /* ---- columns ---- */

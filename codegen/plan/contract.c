@@ -430,12 +430,11 @@ static int64_t bytes_of_columns(const PlanInput *in, const ContractPlan *c)
 /* Whether taking halves of bytes apart once for all tiles of rows of a block pays. */
 static bool makes_bytes(const PlanInput *in, const ContractPlan *c)
 {
-	enum { ENOUGH_TILES = 4 };
 	const ContractAxes *x = &c->axes;
 	if (x->half == NO_AXIS || !c->sums.blocks.stage || x->nk != x->nblock + 1)
 		return false;
 	const int64_t bytes = bytes_of_columns(in, c);
-	return bytes && bytes <= MAX_BYTES && c->block.rows >= ENOUGH_TILES * c->tile.mr;
+	return bytes && bytes <= MAX_BYTES && c->block.rows >= FEWEST_TILES * c->tile.mr;
 }
 
 /* Chooses, for a micro-kernel on fragments, the groups in a step of k and the rows of a that are

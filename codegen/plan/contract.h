@@ -13,6 +13,7 @@ enum {
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
 	MAX_BYTES = 1 << 17,  /* of a tile's columns (OperandB.bytes) */
+	FEWEST_TILES = 4, /* of rows, for which bytes of halves pay where vectors are multiplied */
 	MAX_WINDOWS = 8,
 	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
 	MAX_DOT_LANES = 16,      /* where b is read along k */
@@ -408,6 +409,9 @@ TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, Ope
  * k, of which the taps of a convolution count together as one and a half, because neighbouring rows
  * share them. Before axes are merged. */
 int64_t contract_row_elements(const PlanInput *, Kx load, const ContractAxes *);
+/* Returns the number of rows that tiles and blocks are made for: the hint, or more, where operands
+ * are rounded and rows are a symbol. */
+int64_t contract_planned_rows(const PlanInput *, Sym rows);
 /* Whether the registers hold, beside a tile's accumulators, as many sums of functions of blocks. */
 bool contract_holds_sums(const PlanInput *, TileSize);
 /* Returns the number of groups in a step of fragments: as many as a fragment has, or fewer, so that

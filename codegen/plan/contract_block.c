@@ -111,10 +111,40 @@ static double tile_cycles(const PlanInput *in, const ContractAxes *x, uint32_t m
 	       block_cycles(in, x, (TileSize){mr, nv});
 }
 
+/* Whether tiles and blocks are made for more rows than the hint says: of rounded operands, where
+ * code for many rows takes hardly longer for a few. */
+static bool may_have_more_rows(const PlanInput *in, Sym rows)
+{
+	return in->contraction.blocks && !sym_is_const(in->nest->syms, rows, NULL);
+}
+
+int64_t contract_planned_rows(const PlanInput *in, Sym rows)
+{
+	enum { MANY_ROWS = 64 };
+	int64_t least, most;
+	PlanInput at = *in;
+	at.at = in->larger;
+	if (!may_have_more_rows(in, rows))
+		return sym_hint(in->nest->syms, rows);
+	sym_range(in->nest->syms, rows, &least, &most);
+	const int64_t n = plan_size(&at, rows), many = most < MANY_ROWS ? most : MANY_ROWS;
+	return n > many ? n : many;
+}
+
+/* Returns the most rows of a tile for that number of rows. A batch whose size is unknown, or small,
+ * may be one row, of which a small tile costs little more. */
+static uint32_t most_of_few(const PlanInput *in, Sym rows)
+{
+	enum { FEW = 2, SMALL_TILE = 4 };
+	return may_have_more_rows(in, rows) && sym_hint(in->nest->syms, rows) <= FEW
+		       ? SMALL_TILE
+		       : MAX_TILE_ROWS;
+}
+
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(in, x->m, x->nm);
-	int64_t rows = sym_hint(in->nest->syms, m), cols = nest_hint(in->nest, x->n);
+	int64_t rows = contract_planned_rows(in, m), cols = nest_hint(in->nest, x->n);
 	int64_t lanes = contract_lanes(in), vectors = (cols + lanes - 1) / lanes;
 	bool fixed = sym_is_const(in->nest->syms, m, NULL);
 	double best = 0;
@@ -127,7 +157,7 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
 		for (uint32_t mr = most_rows(in, x, b, nv); mr > 0; mr--) {
-			if (fixed && (int64_t)mr > rows)
+			if ((fixed && (int64_t)mr > rows) || mr > most_of_few(in, m))
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,
 				rest = vectors % nv;
@@ -278,7 +308,7 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 		width = (int64_t)tile.nv * contract_lanes(in);
 	Cut c = {.batch = (int64_t)contract_members(in, x),
 		 .together = in->row->nfrag ? FRAG_TILES : 0};
-	c.row_tiles = ceil_div(sym_hint(in->nest->syms, p->rows), tile.mr);
+	c.row_tiles = ceil_div(contract_planned_rows(in, p->rows), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
 				      : 1; /* nothing to do still takes a block of some size */
 	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL) ||

@@ -366,12 +366,41 @@ static Node weights_of(const Blocks *k, int64_t *offset, int64_t *bound)
 	return fold_node(b->g, k->c, moved);
 }
 
+/* Returns the stored zero points, below conversions and moves. */
+static Node stored_zero(const Blocks *k)
+{
+	const Graph *g = k->b->g;
+	Node x = quant_below_converts(g, k->r->weights.zero);
+	while (op_info(node_op(g, x))->moves)
+		x = quant_below_converts(g, node_in(g, x, 0));
+	return x;
+}
+
+/* Whether the zero points, which there are, are known to lie in [*least, *most]. */
+static bool bounds_of_zero(const Blocks *k, int64_t *least, int64_t *most)
+{
+	return quant_value_bounds(k->b->g, stored_zero(k), k->c->keep_params, least, most);
+}
+
+/* Whether zero points are known to be in the range of bytes, so that sums of blocks are exact. */
+static bool has_small_zero(const Blocks *k)
+{
+	int64_t least, most;
+	return !k->r->weights.zero.i || dtype_size(node_dtype(k->b->g, stored_zero(k))) == 1 ||
+	       (bounds_of_zero(k, &least, &most) && least >= -UINT8_MAX && most <= UINT8_MAX);
+}
+
 /* Returns the sums of blocks less the zero points, in f32. z: of the stored integers, by block or
  * not; none is 0. offset: of the integers that were multiplied. */
 static Node without_zero(const Blocks *k, const Rounded *q, Node sums, Node z, bool per_block,
 			 int64_t offset)
 {
 	Build *b = k->b;
+	int64_t least, most;
+	if (z.i && bounds_of_zero(k, &least, &most) && least == most) {
+		offset += least;
+		z = (Node){0};
+	}
 	/* what is added is a number of each row, with which a kernel may begin */
 	const bool adds = !z.i || !node_rank(b->g, z);
 	if (!z.i && offset) {
@@ -403,21 +432,6 @@ static Node multiply(const Blocks *k, Node q, Node u, int64_t bound)
 		       sum[2][2] = {{last[0] - 1, last[1] - 1}, {last[0], last[1]}};
 	const int64_t most[2] = {k->r->side ? MOST : bound, k->r->side ? bound : MOST};
 	return b_contract_integers(k->b, in[0], in[1], batch, 1, sum, 2, most);
-}
-
-/* Whether zero points are known to be in the range of bytes, so that sums of blocks are exact. */
-static bool has_small_zero(const Blocks *k)
-{
-	const Graph *g = k->b->g;
-	Node x = k->r->weights.zero;
-	int64_t least, most;
-	if (!x.i)
-		return true;
-	for (x = quant_below_converts(g, x); op_info(node_op(g, x))->moves;)
-		x = quant_below_converts(g, node_in(g, x, 0));
-	return dtype_size(node_dtype(g, x)) == 1 ||
-	       (quant_value_bounds(g, x, k->c->keep_params, &least, &most) && least >= -UINT8_MAX &&
-		most <= UINT8_MAX);
 }
 
 /* Whether the product sums over one dimension of constant extent, and has no batches. Sets dim and

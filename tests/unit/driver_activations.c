@@ -338,7 +338,35 @@ static void test_many_rows(void **state)
 	}
 }
 
-/* The same of chains of blocks: of the bits of another instruction set. */
+/* A symbolic number of rows: code that is made for many rows is run for few, and for none. */
+static void test_few_of_many_rows(void **state)
+{
+	(void)state;
+	static const int64_t rows[] = {0, 1, 7, 8, 9, 24, 25, 31, 32, 33, 64};
+	static float y[MOST_ROWS * MOST_COLUMNS];
+	for (uint32_t n = 0; n < 4 && weft_has_llvm(); n++) {
+		it = (Case){.rows = 64,
+			    .terms = n < 2 ? 96 : 100,
+			    .columns = 33 + n,
+			    .group = n < 2 ? 32 : 100,
+			    .has_zero = n % 2,
+			    .least = -8,
+			    .most = 7};
+		fill(&it, 900 + n);
+		Weft *w = weft_new();
+		WeftGraph *g = model(w, &it, true);
+		define(&it);
+		const WeftModel *m = weft_jit(w, g, NULL);
+		for (uint32_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+			weights_run(w, m, &it, rows[k], y, "few of many");
+			it.rows = rows[k];
+			compare(&it, y, "few of many");
+		}
+		weft_free(w);
+	}
+}
+
+/* Many rows and chains of blocks: the bits of another instruction set. */
 static void test_chains_of_many_rows(void **state)
 {
 	(void)state;
@@ -650,6 +678,7 @@ int main(void)
 					   cmocka_unit_test(test_tables_of_files),
 					   cmocka_unit_test(test_fragments),
 					   cmocka_unit_test(test_many_rows),
+					   cmocka_unit_test(test_few_of_many_rows),
 					   cmocka_unit_test(test_chains_of_many_rows),
 					   cmocka_unit_test(test_long_fragments),
 					   cmocka_unit_test(test_special_values),

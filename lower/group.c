@@ -151,13 +151,14 @@ static double wanted_points(const Sweep *w, Node n, Node x)
 }
 
 /* Returns the operations that repeat known values if the kernel of `root` evaluates n wherever it
- * reads n. Functions of a reduction are evaluated once per row. */
+ * reads n. Functions of a reduction are evaluated once per row, what weights are scaled by in a sum
+ * once for a tile of rows. */
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
 	const bool varies = w->node[n.i].summed;
 	double all = varies ? w->node[n.i].evaluated : points(w->g, (Node){root}),
 	       more = all - elements(w->g, n);
-	bool by_row = w->node[n.i].below_reduce && !varies;
+	bool by_row = varies ? is_of_constants(w->g, n) : w->node[n.i].below_reduce;
 	return by_row || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 

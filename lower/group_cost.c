@@ -185,3 +185,22 @@ bool *find_long_maps(const Graph *g, Arena *arena)
 	}
 	return stored;
 }
+
+static bool are_constants(const Graph *g, Node n, uint32_t depth)
+{
+	const OpLower *l = op_lower(node_op(g, n));
+	if (node_const(g, n).i)
+		return true;
+	if (!depth || !node_nin(g, n) || (l->role != LOWER_MAP && !lower_is_map(l)))
+		return false;
+	for (uint32_t k = 0; k < node_nin(g, n); k++)
+		if (!are_constants(g, node_in(g, n, k), depth - 1))
+			return false;
+	return true;
+}
+
+bool is_of_constants(const Graph *g, Node n)
+{
+	enum { MOST_DEPTH = 6 };
+	return !node_const(g, n).i && are_constants(g, n, MOST_DEPTH);
+}

@@ -58,4 +58,8 @@ const char *group_refuses(GroupCost, Arena *);
  * index maps so long that the node must be stored. Behind such a node a new chain begins. */
 bool *find_long_maps(const Graph *, Arena *);
 
+/* Whether n is computed of constants alone, by a few operators, as scales that are stored as two
+ * factors. False for constants themselves. */
+bool is_of_constants(const Graph *, Node n);
+
 #endif

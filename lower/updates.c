@@ -18,7 +18,9 @@
  * its standard deviation for the backward pass reads its operand once.
  *
  *   kernel mean (i<m) { s = sum x[i, :];  mean[i] = s / n }
- *   kernel y (i<m, j<n) { y[i, j] = x[i, j] - mean[i] }      ->  one kernel (i<m) */
+ *   kernel y (i<m, j<n) { y[i, j] = x[i, j] - mean[i] }      ->  one kernel (i<m)
+ *
+ * So are the scale of a row that is rounded to bytes, its integers, and their sum. */
 #include "ir/kernel/contraction.h"
 #include "lower/priv.h"
 
@@ -122,7 +124,29 @@ static bool is_simple(const Updates *u, const Kernel *k, const KxData *x)
 	return true;
 }
 
-static bool is_of_points(const Updates *u, const Step *s)
+/* Whether the load reads dimensions whose indices are numbers with axes, in their order, as digits:
+ * rows that are cut into shorter ones, or axes themselves. */
+static bool is_cut(const Updates *u, const Kernel *k, const KxData *x)
+{
+	SymTab *syms = u->l->ir->syms;
+	uint32_t at = 0;
+	if (x->guard.i || !layout_is_row_major(&buf_of(u->l, x->buf)->layout, x->nidx))
+		return false;
+	for (uint32_t d = 0; d < x->nidx; d++) {
+		Sym number = sym_int(syms, 0);
+		while (at < k->axis.n && number.i != x->idx[d].i) {
+			const Axis *axis = &k->axis.data[at++];
+			number = sym_add(syms, sym_mul(syms, number, axis->extent), axis->var);
+		}
+		if (number.i != x->idx[d].i)
+			return false;
+	}
+	return true;
+}
+
+/* Whether the step is a kernel of points, which stores elements at them. by_rows: rows that it
+ * reads may be cut into shorter ones. */
+static bool is_of_points(const Updates *u, const Step *s, bool by_rows)
 {
 	const Kernel *k = s->kernel;
 	if (s->kind != STEP_KERNEL || !k->axis.n || k->vvar.n || kernel_contracts(k))
@@ -137,7 +161,8 @@ static bool is_of_points(const Updates *u, const Step *s)
 			return false;
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)
-		if (k->kx.data[i].kind == KX_LOAD && !is_simple(u, k, &k->kx.data[i]))
+		if (k->kx.data[i].kind == KX_LOAD && !is_simple(u, k, &k->kx.data[i]) &&
+		    !(by_rows && is_cut(u, k, &k->kx.data[i])))
 			return false;
 	return true;
 }
@@ -218,6 +243,20 @@ static bool similar_sizes(const Updates *u, const Kernel *a, const Kernel *b)
 	note_sizes(u, a, &least, &most);
 	note_sizes(u, b, &least, &most);
 	return most <= 2 * least;
+}
+
+/* Whether the kernel stores integers of 8 bits, as rows that are rounded: the scale of a row, its
+ * integers and their sum are one kernel, although elements have different sizes, rows may be parts
+ * of longer ones, and the integers are stored at points. */
+static bool stores_bytes(const Updates *u, const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const Stage *st = &k->stage.data[i];
+		const DType d = stage_stores(st) ? buf_of(u->l, st->store.buf)->dtype : DT_none;
+		if (d == DT_i8 || d == DT_u8)
+			return true;
+	}
+	return false;
 }
 
 static bool same_points(const Kernel *a, const Kernel *b)
@@ -325,8 +364,8 @@ static bool has_tasks(const Updates *u, const Kernel *rows)
 	return outer >= FEW_ROWS || inner <= SHORT_ROW;
 }
 
-/* Whether kernel a, which stores values of rows only, can be joined with b, a kernel of the same
- * rows or of their points. at: the number of a's step, from 1 on. */
+/* Whether kernel a, of which b reads values of rows only, can be joined with b, a kernel of the
+ * same rows or of their points. at: the number of a's step, from 1 on. */
 static bool can_join_rows(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
 {
 	const SymTab *syms = u->l->ir->syms;
@@ -349,8 +388,8 @@ static bool can_join_rows(const Updates *u, const Kernel *a, uint32_t at, const 
 		if (a->kx.data[i].kind == KX_LOAD &&
 		    stores_into(u, b, u->memory[a->kx.data[i].buf.i]))
 			return false;
-	return are_few(a, b) && similar_sizes(u, a, b) && store_apart(u, a, b) &&
-	       !is_touched(u, a, at) && share_rows(u, a, b) && has_tasks(u, a);
+	return are_few(a, b) && store_apart(u, a, b) && !is_touched(u, a, at) &&
+	       share_rows(u, a, b) && has_tasks(u, a);
 }
 
 static bool can_join(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
@@ -566,11 +605,12 @@ static bool may_join(const Updates *u, const Step *steps, uint32_t at, const Ste
 	const Step *from = &steps[at - 1];
 	if (!is_of_graph(u, from->kernel) || !is_of_graph(u, s->kernel))
 		return false;
-	const bool points = is_of_points(u, s);
-	if (points && is_of_points(u, from))
+	if (is_of_points(u, s, false) && is_of_points(u, from, false))
 		return can_join(u, from->kernel, at, s->kernel);
-	return u->joins_rows && (points || is_of_rows(u, s, false)) && is_of_rows(u, from, true) &&
-	       can_join_rows(u, from->kernel, at, s->kernel);
+	const bool bytes = stores_bytes(u, from->kernel) || stores_bytes(u, s->kernel);
+	return u->joins_rows && (bytes || similar_sizes(u, from->kernel, s->kernel)) &&
+	       (is_of_points(u, s, bytes) || is_of_rows(u, s, false)) &&
+	       is_of_rows(u, from, !bytes) && can_join_rows(u, from->kernel, at, s->kernel);
 }
 
 /* Joins kernels whose results the present step reads with the present step. */

@@ -71,12 +71,16 @@ typedef struct {
 	const TileCode *how;
 	Lx mask;      /* of the last vector, none: whole */
 	Lx left;      /* the columns that there are, if the last vector may not be whole */
+	bool bytes;   /* vectors of b are bytes of halves in local memory (OperandB.bytes) */
 	uint32_t way; /* the accumulator at hand */
 	Lv acc[UNROLL_K][MAX_TILE_ROWS][MAX_TILE_VECTORS];
 	uint32_t ncut;          /* of the summed axes */
 	LMem sum[MAX_SUM_CUTS + 1]; /* by cut: [mr][nv * lanes], of the chunks before; with blocks
-	                               behind them the sums of functions of sums of blocks */
+				       behind them the sums of functions of sums of blocks, unless
+				       `held` has them */
+	Lv held[MAX_TILE_ROWS][MAX_TILE_VECTORS]; /* with ChunkPlan.held */
 	Lx a[MAX_TILE_ROWS];    /* row offsets */
+	Lx row[MAX_TILE_ROWS];  /* with blocks of vectors, of one row axis: its values */
 	Lx panel;               /* packed: offset of the first panel */
 	Lx next;                /* packed: what to prefetch */
 	Lx scale[MAX_SCALES];   /* with blocks: where the first panels of scales begin; of what is
@@ -151,6 +155,14 @@ Lx contract_load_a(ContractCode *, Lx offset, Lx left);
 Lx contract_add_product(ContractCode *, Lx a, Lx b, Lx sum);
 /* Returns the halves of bytes with that number, 0 or 1: the low or the high ones. */
 Lx contract_half(ContractCode *, Lx bytes, uint32_t number);
+/* Writes the halves of the current columns' bytes of b as bytes into c->local_b, [block...][vector]
+ * [group][column], with OperandB.bytes. */
+void contract_fill_bytes(ContractCode *, const TileCode *);
+/* Returns the place there, in groups, of vector j of the current block. */
+Lx contract_place_of_bytes(ContractCode *, uint32_t j);
+/* Loads vector j from there: of the current group, those of the low halves of its bytes, or of the
+ * high ones. */
+Lx contract_load_byte_group(ContractCode *, uint32_t j, uint32_t half);
 /* Returns the sum of a block, of an accumulator of it. */
 Lx contract_block_sum(ContractCode *, Lx accumulator);
 /* Sets c->bias to what is subtracted from the sums of the current columns: of a row that adds 128
@@ -185,9 +197,6 @@ Lx contract_step_offset(ContractCode *, Kx load);
 void contract_declare_frags(ContractCode *);
 /* Sets the accumulators of the tile, for nv vectors of columns, to 0 (contract_frag.c). */
 void contract_zero_frags(ContractCode *, uint32_t nv);
-/* Writes the halves of the current columns' bytes of b as bytes into c->local_b, [block...][vector]
- * [group][column], where contract_has_bytes (contract_frag.c). */
-void contract_fill_bytes(ContractCode *, const TileCode *);
 /* Adds the products of all steps of the last summed axis (contract_frag.c). The other summed axes
  * have values. panel: as for contract_b_offset; next: the offset of the panels to prefetch. */
 void contract_frag_steps(ContractCode *, const TileCode *, Lx panel, Lx next);
@@ -236,8 +245,11 @@ Lx contract_sum_offset(const ContractCode *, const ContractTile *, uint32_t i, u
 Lx contract_chains(Cpu *, const ContractTile *, uint32_t first, uint32_t n, uint32_t i, uint32_t j);
 /* Multiplies the sums of the tile, which are in its first accumulators, by the factor. */
 void contract_multiply_sums(ContractCode *, ContractTile *);
+/* Sets the accumulators of the tile, which are vectors, to what they are at the beginning of the
+ * current block. */
+void contract_begin_block(ContractCode *, const ContractTile *);
 /* Adds to the sums of the tile what the stage of blocks, or a factor, makes of the accumulators,
- * the sums of a block, which begin again. */
+ * the sums of a block. */
 void contract_end_block(ContractCode *, const ContractTile *);
 /* Writes the epilogue of a tile whose sums are in its first accumulators, for each vector. */
 void contract_inline_epilogue(ContractCode *, const ContractTile *);

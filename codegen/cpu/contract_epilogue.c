@@ -56,6 +56,26 @@ static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
 		eval_assume(&c->s->e, blocks->scale[i].load, load_scale(c, t, i, j));
 }
 
+/* Returns what was added of the blocks before, to vector j of row i. */
+static Lx added_before(ContractCode *c, const ContractTile *t, uint32_t i, uint32_t j)
+{
+	LoopFn *f = c->s->e.f;
+	if (c->p->sums.held)
+		return lx_var(f, t->held[i][j]);
+	return lx_var(f, ls_load(f, "sum", t->sum[t->ncut], contract_sum_offset(c, t, i, j),
+				 c->p->sums.result, (Lx){0}));
+}
+
+/* Replaces that. */
+static void set_added(ContractCode *c, const ContractTile *t, uint32_t i, uint32_t j, Lx sum)
+{
+	LoopFn *f = c->s->e.f;
+	if (c->p->sums.held)
+		ls_set(f, t->held[i][j], sum);
+	else
+		ls_store(f, t->sum[t->ncut], contract_sum_offset(c, t, i, j), sum, (Lx){0});
+}
+
 /* Adds the products of the accumulators and of a factor. */
 static void end_decoded_block(ContractCode *c, const ContractTile *t)
 {
@@ -63,14 +83,9 @@ static void end_decoded_block(ContractCode *c, const ContractTile *t)
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		const Lx by = contract_factor(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-			const Lx at = contract_sum_offset(c, t, i, j),
-				 before = lx_var(s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at,
-								 c->p->sums.result, (Lx){0})),
+			const Lx before = added_before(c, t, i, j),
 				 sum = contract_chains(s, t, 0, t->how->ways, i, j);
-			ls_store(s->e.f, t->sum[t->ncut], at, code_fma(&s->code, sum, by, before),
-				 (Lx){0});
-			for (uint32_t w = 0; w < t->how->ways; w++)
-				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
+			set_added(c, t, i, j, code_fma(&s->code, sum, by, before));
 		}
 	}
 }
@@ -86,17 +101,18 @@ void contract_multiply_sums(ContractCode *c, ContractTile *t)
 	}
 }
 
-/* Adds what the stage of blocks makes of `sum`, of vector j of the row that has values, to sum
- * number `at` of the tile. */
-static void add_block_sum(ContractCode *c, const ContractTile *t, Lx sum, Lx at)
+/* Returns `before` and what the stage of blocks makes of `sum`, of the row and the vector of
+ * columns that have values. */
+static Lx add_block_sum(ContractCode *c, Lx sum, Lx before)
 {
 	Cpu *s = c->s;
-	const Stage *st = &s->e.k->stage.data[c->p->sums.blocks.stage];
-	eval_stage_value(&s->e, 0, eval_let(&s->e, "block", sum));
-	const Lx before = lx_var(
-		s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at, c->p->sums.result, (Lx){0}));
-	ls_store(s->e.f, t->sum[t->ncut], at, code_accumulate(&s->code, st, before, st->value),
-		 (Lx){0});
+	const BlockSums *blocks = &c->p->sums.blocks;
+	const Stage *st = &s->e.k->stage.data[blocks->stage];
+	sum = eval_let(&s->e, "block", sum);
+	eval_stage_value(&s->e, 0, sum);
+	if (blocks->begun.i)
+		eval_assume(&s->e, blocks->begun, sum);
+	return code_accumulate(&s->code, st, before, st->value);
 }
 
 /* Scales of each vector of columns, at the current block. */
@@ -120,7 +136,10 @@ static void add_block_of_row(ContractCode *c, const ContractTile *t, const TileS
 		for (uint32_t k = 0; k < blocks->nscale; k++)
 			eval_assume(&s->e, blocks->scale[k].load, scale->of[j][k]);
 		const Lv sum = ls_load(f, "block", c->frags.tile, at, c->p->vector, (Lx){0});
-		add_block_sum(c, t, lx_var(f, sum), at);
+		const Lv before =
+			ls_load(f, "sum", t->sum[t->ncut], at, c->p->sums.result, (Lx){0});
+		const Lx all = add_block_sum(c, lx_var(f, sum), lx_var(f, before));
+		ls_store(f, t->sum[t->ncut], at, all, (Lx){0});
 	}
 }
 
@@ -161,23 +180,52 @@ static void end_block_of_fragments(ContractCode *c, const ContractTile *t)
 		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
 }
 
-static void end_block_of_vectors(ContractCode *c, const ContractTile *t)
+/* Gives the row axes the values that they have at row i of the tile. */
+static void go_to_tile_row(ContractCode *c, const ContractTile *t, uint32_t i)
+{
+	if (c->p->axes.nm == 1)
+		eval_at(&c->s->e, c->p->axes.m[0], t->row[i]);
+	else
+		contract_go_to_row(c, int_of(c->s, i));
+}
+
+static void leave_rows(ContractCode *c)
+{
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		eval_at(&c->s->e, c->p->axes.m[i], (Lx){0});
+}
+
+void contract_begin_block(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
+	const Kx start = c->p->sums.blocks.start;
+	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+		Lx first = contract_zero(c);
+		if (start.i) {
+			go_to_tile_row(c, t, i);
+			first = eval_vector(&s->e, start);
+		}
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			for (uint32_t w = 0; w < t->how->ways; w++)
+				ls_set(s->e.f, t->acc[w][i][j], w ? contract_zero(c) : first);
+	}
+	if (start.i)
+		leave_rows(c);
+}
+
+static void end_block_of_vectors(ContractCode *c, const ContractTile *t)
+{
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		go_to_column(c, t, j);
 		load_scales(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-			contract_go_to_row(c, int_of(s, i));
-			const Lx sum = contract_chains(s, t, 0, t->how->ways, i, j);
-			add_block_sum(c, t, contract_block_sum(c, sum),
-				      contract_sum_offset(c, t, i, j));
-			for (uint32_t w = 0; w < t->how->ways; w++)
-				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
+			go_to_tile_row(c, t, i);
+			const Lx before = added_before(c, t, i, j),
+				 sum = contract_chains(c->s, t, 0, t->how->ways, i, j);
+			set_added(c, t, i, j, add_block_sum(c, contract_block_sum(c, sum), before));
 		}
 	}
-	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
+	leave_rows(c);
 }
 
 void contract_end_block(ContractCode *c, const ContractTile *t)

@@ -169,62 +169,16 @@ static void copy_b(ContractCode *c, uint32_t nv, Lx panel, Lx groups)
 	ls_end(f);
 }
 
-/* Returns the place in c->local_b, in groups, of vector j of the current block. */
-static Lx place_of_bytes(ContractCode *c, uint32_t j)
-{
-	Cpu *s = c->s;
-	LoopFn *f = s->e.f;
-	const ContractAxes *x = &c->p->axes;
-	Lx at = int_of(c, 0);
-	for (uint32_t i = 0; i < x->nblock; i++)
-		at = lx_add(f, lx_mul(f, at, eval_size(&s->e, s->e.nest->extent[x->k[i]])),
-			    s->e.at[x->k[i]]);
-	at = lx_add(f, lx_mul(f, at, int_of(c, c->p->tile.nv)), int_of(c, j));
-	return lx_mul(f, at, int_of(c, (int64_t)groups_of(c) * x->row->cols));
-}
-
-/* Writes the halves of b's bytes of the current group of a block as bytes. */
-static void fill_group(ContractCode *c, const TileCode *how, Lx panel)
-{
-	Cpu *s = c->s;
-	LoopFn *f = s->e.f;
-	const ContractAxes *x = &c->p->axes;
-	const LMem bytes = as(c->local_b, DT_u32);
-	const int64_t half = groups_of(c) / x->nfield;
-	for (uint32_t j = 0; j < how->nv; j++) {
-		const Lx b = contract_load_b(c, j, how, panel, (Lx){0});
-		for (uint32_t k = 0; k < x->nfield; k++) {
-			Lx group = lx_add(f, s->e.at[x->k[x->nk - 1]], int_of(c, k * half));
-			Lx at = lx_add(f, place_of_bytes(c, j),
-				       lx_mul(f, group, int_of(c, x->row->cols)));
-			ls_store(f, bytes, at, contract_half(c, b, k), (Lx){0});
-		}
-	}
-}
-
-void contract_fill_bytes(ContractCode *c, const TileCode *how)
-{
-	Cpu *s = c->s;
-	const ContractAxes *x = &c->p->axes;
-	const Lx panel = contract_first_panel(c, &c->p->b.panels);
-	for (uint32_t i = 0; i < x->nk; i++)
-		eval_for(&s->e, x->k[i], int_of(c, 0), eval_size(&s->e, s->e.nest->extent[x->k[i]]),
-			 1);
-	fill_group(c, how, panel);
-	for (uint32_t i = 0; i < x->nk; i++)
-		eval_end(&s->e);
-}
-
 /* Loads fragment j of b: from its panels, or, of the last steps, from c->frags.right. Panels that
  * no tile reads again soon bypass the first cache, which holds the rows of a. */
 static void load_b(ContractCode *c, uint32_t j, Lx panel, bool last)
 {
 	LoopFn *f = c->s->e.f;
 	const MicroKernel *row = c->p->axes.row;
-	const bool bytes = contract_has_bytes(c->p);
+	const bool bytes = c->p->b.bytes;
 	LMem m = last ? c->frags.right : bytes ? as(c->local_b, DT_u32) : contract_b_memory(c);
 	Lx offset = last    ? int_of(c, (int64_t)j * groups_of(c) * row->cols)
-		    : bytes ? place_of_bytes(c, j)
+		    : bytes ? contract_place_of_bytes(c, j)
 			    : contract_b_offset(c, j, panel);
 	if (m.dtype == DT_u32) /* of groups */
 		offset = lx_mul(f, offset, int_of(c, row->group));

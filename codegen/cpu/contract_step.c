@@ -184,6 +184,75 @@ Lx contract_half(ContractCode *c, Lx bytes, uint32_t number)
 	return lx_var(f, ls_let(f, "half", value));
 }
 
+/* ---- halves of bytes as bytes ---- */
+
+Lx contract_place_of_bytes(ContractCode *c, uint32_t j)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const ContractAxes *x = &c->p->axes;
+	Lx at = int_of(s, 0);
+	for (uint32_t i = 0; i < x->nblock; i++)
+		at = lx_add(f, lx_mul(f, at, eval_size(&s->e, s->e.nest->extent[x->k[i]])),
+			    s->e.at[x->k[i]]);
+	at = lx_add(f, lx_mul(f, at, int_of(s, c->p->tile.nv)), int_of(s, j));
+	return lx_mul(f, at, int_of(s, (int64_t)x->step * s->e.lanes.n));
+}
+
+static LMem bytes_memory(const ContractCode *c)
+{
+	LMem m = c->local_b;
+	m.dtype = DT_u32;
+	return m;
+}
+
+/* Returns the place of vector j of the group that is `more` behind the current one of the block. */
+static Lx place_of_group(ContractCode *c, uint32_t j, int64_t more)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const Lx group = lx_add(f, s->e.at[c->p->axes.k[c->p->axes.nk - 1]], int_of(s, more));
+	return lx_add(f, contract_place_of_bytes(c, j), lx_mul(f, group, int_of(s, s->e.lanes.n)));
+}
+
+/* Writes the halves of b's bytes of the current group of a block as bytes. */
+static void fill_group(ContractCode *c, const TileCode *how, Lx panel)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const ContractAxes *x = &c->p->axes;
+	const int64_t half = x->step / x->nfield;
+	for (uint32_t j = 0; j < how->nv; j++) {
+		const Lx b = contract_load_b(c, j, how, panel, (Lx){0});
+		for (uint32_t k = 0; k < x->nfield; k++) {
+			const Lx byte = contract_half(c, b, k), at = place_of_group(c, j, k * half);
+			ls_store(f, bytes_memory(c), at, byte, (Lx){0});
+		}
+	}
+}
+
+void contract_fill_bytes(ContractCode *c, const TileCode *how)
+{
+	Cpu *s = c->s;
+	const ContractAxes *x = &c->p->axes;
+	const Lx panel = contract_first_panel(c, &c->p->b.panels);
+	for (uint32_t i = 0; i < x->nk; i++)
+		eval_for(&s->e, x->k[i], int_of(s, 0), eval_size(&s->e, s->e.nest->extent[x->k[i]]),
+			 1);
+	fill_group(c, how, panel);
+	for (uint32_t i = 0; i < x->nk; i++)
+		eval_end(&s->e);
+}
+
+Lx contract_load_byte_group(ContractCode *c, uint32_t j, uint32_t half)
+{
+	Cpu *s = c->s;
+	const ContractAxes *x = &c->p->axes;
+	const Lx at = place_of_group(c, j, half * (x->step / x->nfield));
+	return lx_var(s->e.f,
+		      ls_load(s->e.f, "b", bytes_memory(c), at, contract_b_type(c->p), (Lx){0}));
+}
+
 /* ---- sums of columns ---- */
 
 static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv *sum,

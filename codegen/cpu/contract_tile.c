@@ -194,7 +194,7 @@ static void multiply_add(ContractCode *c, ContractTile *t, Lx left)
 		multiply_decoded(c, t);
 		return;
 	}
-	for (uint32_t j = 0; j < t->how->nv; j++) {
+	for (uint32_t j = 0; j < t->how->nv && !t->bytes; j++) {
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
 		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
 	}
@@ -206,7 +206,8 @@ static void multiply_add(ContractCode *c, ContractTile *t, Lx left)
 	const Lx apart = eval_size(&s->e, coef_of(s, c->p->a.load, half));
 	for (uint32_t k = 0; k < 2; k++) {
 		for (uint32_t j = 0; j < t->how->nv; j++)
-			field[j] = contract_half(c, b[j], k);
+			field[j] = t->bytes ? contract_load_byte_group(c, j, k)
+					    : contract_half(c, b[j], k);
 		multiply_rows(c, t, field, k ? lx_add(s->e.f, k_offset, apart) : k_offset, left);
 	}
 }
@@ -218,35 +219,44 @@ static Lx load_sum(const ContractCode *c, const ContractTile *t, LMem sum, uint3
 				      c->p->sums.result, (Lx){0}));
 }
 
-static void clear_sum(const ContractCode *c, const ContractTile *t, LMem sum)
+static Lx sum_zero(const ContractCode *c)
 {
-	LoopFn *f = c->s->e.f;
 	const LType r = c->p->sums.result;
-	const Lx zero = dtype_is_float(r.dtype) ? lx_float(f, r, 0) : lx_int_of(f, r, 0);
-	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->how->nv; j++)
-			ls_store(f, sum, contract_sum_offset(c, t, i, j), zero, (Lx){0});
+	return dtype_is_float(r.dtype) ? lx_float(c->s->e.f, r, 0) : lx_int_of(c->s->e.f, r, 0);
 }
 
-/* Adds the sums of the chunks inside, or the accumulators, to the sums of this cut, and clears
+static void clear_sum(const ContractCode *c, const ContractTile *t, LMem sum)
+{
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			ls_store(c->s->e.f, sum, contract_sum_offset(c, t, i, j), sum_zero(c),
+				 (Lx){0});
+}
+
+/* Adds the sums of the chunks inside, or what registers have, to the sums of this cut, and clears
  * them. */
 static void end_chunk(ContractCode *c, const ContractTile *t, uint32_t cut)
 {
 	Cpu *s = c->s;
-	const bool innermost = cut + 1 == t->ncut && !contract_has_blocks(c->p);
+	LoopFn *f = s->e.f;
+	const bool innermost = cut + 1 == t->ncut, held = innermost && c->p->sums.held,
+		   products = innermost && !contract_has_blocks(c->p);
 	if (c->many.i)
-		ls_if(s->e.f, c->many);
+		ls_if(f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++) {
 			Lx before = load_sum(c, t, t->sum[cut], i, j);
-			Lx chunk = innermost ? contract_chains(s, t, 0, t->how->ways, i, j)
-					     : load_sum(c, t, t->sum[cut + 1], i, j);
-			ls_store(s->e.f, t->sum[cut], contract_sum_offset(c, t, i, j),
-				 lx_add(s->e.f, before, chunk), (Lx){0});
-			for (uint32_t w = 0; innermost && w < t->how->ways; w++)
-				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
+			Lx chunk = held       ? lx_var(f, t->held[i][j])
+				   : products ? contract_chains(s, t, 0, t->how->ways, i, j)
+					      : load_sum(c, t, t->sum[cut + 1], i, j);
+			ls_store(f, t->sum[cut], contract_sum_offset(c, t, i, j),
+				 lx_add(f, before, chunk), (Lx){0});
+			for (uint32_t w = 0; products && w < t->how->ways; w++)
+				ls_set(f, t->acc[w][i][j], contract_zero(c));
+			if (held)
+				ls_set(f, t->held[i][j], sum_zero(c));
 		}
-	if (!innermost)
+	if (!products && !held)
 		clear_sum(c, t, t->sum[cut + 1]);
 	if (c->many.i)
 		ls_end(s->e.f);
@@ -321,6 +331,8 @@ static void k_loop(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx
 	for (uint32_t u = 0; u < unroll; u++) {
 		eval_at(&s->e, axis, lx_add(s->e.f, k, int_of(s, u)));
 		t->way = innermost ? u % t->how->ways : 0;
+		if (next + 1 == c->p->axes.nblock)
+			contract_begin_block(c, t);
 		if (innermost)
 			multiply_add(c, t, (Lx){0});
 		else
@@ -379,7 +391,11 @@ static void start_sums(ContractCode *c, ContractTile *t)
 				t->acc[w][i][j] =
 					ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j),
 					       contract_zero(c));
-	const uint32_t nsum = t->ncut + contract_has_blocks(c->p);
+	for (uint32_t i = 0; i < c->p->tile.mr && c->p->sums.held; i++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			t->held[i][j] = ls_var(s->e.f, arena_printf(s->e.arena, "sum_%u_%u", i, j),
+					       sum_zero(c));
+	const uint32_t nsum = t->ncut + (contract_has_blocks(c->p) && !c->p->sums.held);
 	for (uint32_t k = 0; k < nsum; k++)
 		t->sum[k] = ls_local(s->e.f, "sums", c->p->sums.result.dtype,
 				     (uint64_t)c->p->tile.mr * t->how->nv * s->e.lanes.n);
@@ -437,9 +453,12 @@ static void load_sums(ContractCode *c, ContractTile *t)
 static void finish_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
+	const bool held = c->p->sums.held && !t->ncut;
 	for (uint32_t i = 0; contract_has_blocks(c->p) && i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
-			t->acc[0][i][j] = ls_let(s->e.f, "sum", load_sum(c, t, t->sum[0], i, j));
+			t->acc[0][i][j] =
+				held ? t->held[i][j]
+				     : ls_let(s->e.f, "sum", load_sum(c, t, t->sum[0], i, j));
 	if (contract_has_blocks(c->p))
 		return;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
@@ -509,8 +528,11 @@ typedef enum {
 static void start_tile(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
-	for (uint32_t i = 0; i < c->p->tile.mr && !c->p->axes.row->nfrag; i++)
+	for (uint32_t i = 0; i < c->p->tile.mr && !c->p->axes.row->nfrag; i++) {
 		t->a[i] = contract_a_row(c, int_of(s, i));
+		if (contract_has_blocks(c->p) && c->p->axes.nm == 1)
+			t->row[i] = s->e.at[c->p->axes.m[0]];
+	}
 	if (c->p->a.runs.used)
 		contract_find_fragments(c);
 	if (c->p->b.decoded.value.i) {
@@ -579,6 +601,35 @@ static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 		contract_inline_epilogue(c, t);
 }
 
+/* Writes the loop over tiles of rows that are like t. */
+static void tiles_of_rows(ContractCode *c, ContractTile t, TilePart part)
+{
+	Cpu *s = c->s;
+	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
+	run_tile(c, &t, part);
+	ls_end(s->e.f);
+}
+
+/* Writes the loop over tiles of vectors that read bytes of halves, if there are so many rows that
+ * these pay, which a symbolic number of rows says when the code runs. */
+static void tiles_of_bytes(ContractCode *c, ContractTile t, TilePart part)
+{
+	LoopFn *f = c->s->e.f;
+	const bool sure = sym_is_const(c->s->e.syms, c->p->rows, NULL);
+	const Lx few = int_of(c->s, (FEWEST_TILES - 1) * c->p->tile.mr);
+	if (!sure)
+		ls_if(f, lx_cmp(f, SC_lt, few, lx_sub(f, c->rows.hi, c->rows.lo)));
+	contract_fill_bytes(c, t.how);
+	t.bytes = true;
+	tiles_of_rows(c, t, part);
+	if (sure)
+		return;
+	ls_else(f);
+	t.bytes = false;
+	tiles_of_rows(c, t, part);
+	ls_end(f);
+}
+
 /* Prepares what all tiles of the current columns read (gathered panels, slabs, biases), and writes
  * the loop over tiles of rows. left: the number of columns from c->col on, if it may be less than a
  * vector; else none. */
@@ -594,13 +645,15 @@ static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart par
 		gather_panel(c, how->nv, mask);
 	if (c->p->b.decoded.slab && part != TILE_FINISH)
 		contract_fill_slab(c, &t);
-	if (contract_has_bytes(c->p))
-		contract_fill_bytes(c, how);
 	if (c->p->axes.row->biased && part != TILE_SUM)
 		contract_sum_columns(c, how);
-	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
-	run_tile(c, &t, part);
-	ls_end(s->e.f);
+	if (c->p->b.bytes && !c->p->axes.row->nfrag) {
+		tiles_of_bytes(c, t, part);
+		return;
+	}
+	if (c->p->b.bytes)
+		contract_fill_bytes(c, how);
+	tiles_of_rows(c, t, part);
 }
 
 /* ---- columns ---- */

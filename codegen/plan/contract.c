@@ -419,12 +419,22 @@ static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 	return nest;
 }
 
-/* Returns the bytes of what a tile's columns of b are as bytes (contract_has_bytes); 0: it is not
+/* Returns the bytes of what a tile's columns of b are as bytes (OperandB.bytes); 0: it is not
  * bounded. */
 static int64_t bytes_of_columns(const PlanInput *in, const ContractPlan *c)
 {
 	return contract_k_bound(in, &c->axes) * c->axes.nfield * c->tile.nv * c->vector.lanes *
 	       contract_size(in);
+}
+
+/* Whether taking halves of bytes apart once for all tiles of rows of a block pays. */
+static bool makes_bytes(const PlanInput *in, const ContractPlan *c)
+{
+	const ContractAxes *x = &c->axes;
+	if (x->half == NO_AXIS || !c->sums.blocks.stage || x->nk != x->nblock + 1)
+		return false;
+	const int64_t bytes = bytes_of_columns(in, c);
+	return bytes && bytes <= MAX_BYTES && c->block.rows >= FEWEST_TILES * c->tile.mr;
 }
 
 /* Chooses, for a micro-kernel on fragments, the groups in a step of k and the rows of a that are
@@ -433,7 +443,7 @@ static void choose_fragments(const PlanInput *in, ContractPlan *c, bool reads_al
 {
 	SymTab *syms = in->nest->syms;
 	c->axes.step = contract_choose_step(in, &c->axes);
-	if (contract_has_bytes(c) && bytes_of_columns(in, c) > MAX_BYTES)
+	if (c->b.bytes && bytes_of_columns(in, c) > MAX_BYTES)
 		c->tile.nv = 1;
 	c->a.runs = contract_find_runs(in, c, reads_all);
 	const Runs *r = &c->a.runs;
@@ -467,6 +477,8 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	c->rows = contract_product(in, c->axes.m, c->axes.nm);
 	c->tile = c->b.access == B_ALONG ? contract_choose_dots(in, &c->axes, c->a.load, &c->b)
 					 : contract_choose_tile(in, &c->axes, &c->b);
+	c->b.bytes = c->axes.row->nfrag && c->axes.half != NO_AXIS;
+	c->sums.held = contract_has_blocks(c) && contract_holds_sums(in, c->tile);
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
 	if (c->axes.row->nfrag)
 		choose_fragments(in, c, reads_all);
@@ -476,7 +488,10 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	contract_choose_blocks(in, c, row_elements);
 	if (c->b.access == B_GATHERED)
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
-	if (contract_has_bytes(c))
+	c->b.bytes |= makes_bytes(in, c);
+	if (c->b.bytes)
+		c->axes.step = contract_choose_step(in, &c->axes);
+	if (c->b.bytes)
 		c->b.gathered = bytes_of_columns(in, c) / contract_size(in);
 	if (c->b.decoded.slab)
 		c->b.gathered = slab_steps(in, c) * c->tile.nv * c->vector.lanes;
@@ -527,6 +542,42 @@ static const char *describe(const PlanInput *in, const ContractPlan *c)
 		c->sums.blocks.stage ? ", scaled sums of blocks" : "");
 }
 
+/* Whether the operator adds: it is linear in both operands together, and they may change places. */
+static bool is_sum(Op op)
+{
+	return op_info(op)->linear == LINEAR_TOGETHER && op_info(op)->commutes;
+}
+
+/* Fills in begun and start of the plan's blocks, if one operation reads the sum of a block and adds
+ * a number of each row. */
+static void find_start(const PlanInput *in, BlockSums *blocks, uint32_t columns)
+{
+	const Nest *n = in->nest;
+	const Kernel *k = n->k;
+	Kx begun = {0}, start = {0};
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		for (uint32_t j = 0; x->kind == KX_OP && j < x->nin; j++) {
+			const KxData *of = &k->kx.data[x->in[j].i];
+			if (of->kind != KX_STAGE || of->stage != in->contraction.sum)
+				continue;
+			if (begun.i || !is_sum(x->op))
+				return;
+			begun.i = i;
+			start = x->in[!j];
+		}
+	}
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const KxData *of = &k->kx.data[k->stage.data[i].value.i];
+		if (of->kind == KX_STAGE && of->stage == in->contraction.sum)
+			return;
+	}
+	if (!begun.i || k->kx.data[start.i].kind != KX_LOAD || n->deps[start.i] >> columns & 1)
+		return;
+	blocks->begun = begun;
+	blocks->start = start;
+}
+
 /* Returns the plan of that form by the micro-kernel in->row; NULL, with the reason in *no, if it is
  * refused. */
 static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan *p, Refusal *no)
@@ -541,6 +592,8 @@ static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan
 	*no = recognise(&grouped, c, form);
 	if (no->why)
 		return NULL;
+	if (blocks && !in->row->nfrag && !in->row->pairs)
+		find_start(&grouped, &c->sums.blocks, c->axes.n);
 	decide(&grouped, c, p);
 	if (c->a.apart && !c->a.copied)
 		*no = refuse_near("steps of k are apart in a, and rows are not neighbours");
@@ -548,8 +601,7 @@ static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan
 		*no = refuse_near("sums are too long for fragments");
 	if (c->axes.row->nfrag && contract_has_blocks(c) && !c->a.runs.used)
 		*no = refuse_near("there may be fewer rows than a fragment has, or rows are apart");
-	if (contract_has_bytes(c) &&
-	    (!c->b.gathered || c->b.gathered * contract_size(in) > MAX_BYTES))
+	if (c->b.bytes && (!c->b.gathered || c->b.gathered * contract_size(in) > MAX_BYTES))
 		*no = refuse_near(
 			"the bytes of a tile's columns are more than a local array holds");
 	if (form == FORM_SLABS && c->b.gathered * contract_size(in) > MAX_PANEL)

@@ -12,7 +12,8 @@ enum {
 	MAX_BLOCK_ROWS = 240, /* bounds the tables of rows in local memory; the machine chooses
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
-	MAX_BYTES = 1 << 17,  /* of a tile's columns that fragments read (contract_has_bytes) */
+	MAX_BYTES = 1 << 17,  /* of a tile's columns (OperandB.bytes) */
+	FEWEST_TILES = 4, /* of rows, for which bytes of halves pay where vectors are multiplied */
 	MAX_WINDOWS = 8,
 	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
 	MAX_DOT_LANES = 16,      /* where b is read along k */
@@ -42,7 +43,8 @@ typedef struct {
 	const MicroKernel *row; /* how steps are multiplied */
 	uint32_t grouped;       /* with groups: the summed axis whose groups k[nk - 1] counts */
 	Sym whole_groups;       /* those that are complete */
-	uint32_t step;          /* of fragments: groups in a step of k */
+	uint32_t step;          /* of fragments: groups in a step of k; of bytes of halves
+				   (OperandB): groups in a block */
 } ContractAxes;
 
 /* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. */
@@ -87,6 +89,9 @@ typedef struct {
 /* With Contraction.blocks: how functions of sums of blocks are added. */
 typedef struct {
 	uint32_t stage; /* Contraction.blocks; 0: nothing of this is used */
+	Kx begun;       /* in its value: a block's sum plus `start`, a number of each row, with
+			   which accumulators of vectors begin; none: they begin with 0 */
+	Kx start;
 	PanelLoad scale[MAX_SCALES];
 	uint32_t nscale;
 } BlockSums;
@@ -133,6 +138,8 @@ typedef struct {
 	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
 	DecodedB decoded; /* B_PACKED */
+	bool bytes; /* halves of bytes become bytes in a local array, for all tiles of rows of a
+		       block */
 	int64_t gathered; /* B_GATHERED, slabs, and bytes of halves: elements of the local array */
 	uint32_t abreast; /* B_ALONG: columns in a group, a power of two, at most the lanes */
 	bool in_turn;     /* B_ALONG: the columns of a group are read one after the other, and not
@@ -206,6 +213,8 @@ typedef struct {
 	Sym terms;    /* of a sum */
 	int64_t many; /* sums of more terms go by chunks; 0: all do */
 	LType result; /* of the sums when they are complete */
+	bool held;    /* what is added of blocks is in registers, beside accumulators; else in local
+			 memory */
 	BlockSums blocks;
 } ChunkPlan;
 
@@ -289,13 +298,6 @@ static inline LType contract_b_type(const ContractPlan *c)
 static inline bool contract_has_blocks(const ContractPlan *c)
 {
 	return c->sums.blocks.stage || (c->b.decoded.factor.i && c->axes.nblock);
-}
-
-/* Whether the halves of b's bytes become bytes in a local array, for all tiles of rows of a block,
- * because fragments are multiplied. */
-static inline bool contract_has_bytes(const ContractPlan *c)
-{
-	return c->axes.row->nfrag && c->axes.half != NO_AXIS;
 }
 
 /* Whether an earlier phase copies b into panels. */
@@ -407,6 +409,11 @@ TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, Ope
  * k, of which the taps of a convolution count together as one and a half, because neighbouring rows
  * share them. Before axes are merged. */
 int64_t contract_row_elements(const PlanInput *, Kx load, const ContractAxes *);
+/* Returns the number of rows that tiles and blocks are made for: the hint, or more, where operands
+ * are rounded and rows are a symbol. */
+int64_t contract_planned_rows(const PlanInput *, Sym rows);
+/* Whether the registers hold, beside a tile's accumulators, as many sums of functions of blocks. */
+bool contract_holds_sums(const PlanInput *, TileSize);
 /* Returns the number of groups in a step of fragments: as many as a fragment has, or fewer, so that
  * steps divide the last summed axis. */
 uint32_t contract_choose_step(const PlanInput *, const ContractAxes *);

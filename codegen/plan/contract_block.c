@@ -74,10 +74,77 @@ static uint32_t most_rows(const PlanInput *in, const ContractAxes *x, const Oper
 	return rows < most ? rows : most;
 }
 
+bool contract_holds_sums(const PlanInput *in, TileSize tile)
+{
+	const Target *t = in->target;
+	/* of many registers a few sums may lie in memory, which are read once for each block */
+	const uint32_t sums = 2 * tile.mr * tile.nv,
+		       besides = t->isa.nvreg < MANY_REGISTERS ? 2 * tile.nv + 3 : 0;
+	return !in->row->nfrag &&
+	       (sums + besides) * tuning_registers(t, in->contraction.dtype) <= t->isa.nvreg;
+}
+
+/* Returns the cycles of a step of a tile of blocks besides its products: taking halves of bytes
+ * apart, and a step's share of what a block's sums take that are added in memory. */
+static double block_cycles(const PlanInput *in, const ContractAxes *x, TileSize tile)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = in->contraction.dtype;
+	const uint32_t lanes = contract_lanes(in);
+	double steps = x->nfield, cycles = 0;
+	if (!in->contraction.blocks)
+		return 0;
+	for (uint32_t i = x->nblock; i < x->nk; i++)
+		steps *= (double)plan_extent(in, x->k[i]);
+	if (x->half != NO_AXIS)
+		cycles += 1.5 * tile.nv * machine_cycles(m, MOP_simple, d, lanes);
+	if (!contract_holds_sums(in, tile))
+		cycles += tile.mr * tile.nv / steps *
+			  (machine_cycles(m, MOP_load, d, lanes) +
+			   machine_cycles(m, MOP_store, d, lanes));
+	return cycles;
+}
+
+static double tile_cycles(const PlanInput *in, const ContractAxes *x, uint32_t mr, uint32_t nv)
+{
+	return tuning_tile_cycles(in->target, in->row, mr, nv) +
+	       block_cycles(in, x, (TileSize){mr, nv});
+}
+
+/* Whether tiles and blocks are made for more rows than the hint says: of rounded operands, where
+ * code for many rows takes hardly longer for a few. */
+static bool may_have_more_rows(const PlanInput *in, Sym rows)
+{
+	return in->contraction.blocks && !sym_is_const(in->nest->syms, rows, NULL);
+}
+
+int64_t contract_planned_rows(const PlanInput *in, Sym rows)
+{
+	enum { MANY_ROWS = 64 };
+	int64_t least, most;
+	PlanInput at = *in;
+	at.at = in->larger;
+	if (!may_have_more_rows(in, rows))
+		return sym_hint(in->nest->syms, rows);
+	sym_range(in->nest->syms, rows, &least, &most);
+	const int64_t n = plan_size(&at, rows), many = most < MANY_ROWS ? most : MANY_ROWS;
+	return n > many ? n : many;
+}
+
+/* Returns the most rows of a tile for that number of rows. A batch whose size is unknown, or small,
+ * may be one row, of which a small tile costs little more. */
+static uint32_t most_of_few(const PlanInput *in, Sym rows)
+{
+	enum { FEW = 2, SMALL_TILE = 4 };
+	return may_have_more_rows(in, rows) && sym_hint(in->nest->syms, rows) <= FEW
+		       ? SMALL_TILE
+		       : MAX_TILE_ROWS;
+}
+
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(in, x->m, x->nm);
-	int64_t rows = sym_hint(in->nest->syms, m), cols = nest_hint(in->nest, x->n);
+	int64_t rows = contract_planned_rows(in, m), cols = nest_hint(in->nest, x->n);
 	int64_t lanes = contract_lanes(in), vectors = (cols + lanes - 1) / lanes;
 	bool fixed = sym_is_const(in->nest->syms, m, NULL);
 	double best = 0;
@@ -90,15 +157,13 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
 		for (uint32_t mr = most_rows(in, x, b, nv); mr > 0; mr--) {
-			if (fixed && (int64_t)mr > rows)
+			if ((fixed && (int64_t)mr > rows) || mr > most_of_few(in, m))
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,
 				rest = vectors % nv;
-			double cost = (double)whole *
-				      tuning_tile_cycles(in->target, in->row, mr, nv);
+			double cost = (double)whole * tile_cycles(in, x, mr, nv);
 			if (rest)
-				cost += tuning_tile_cycles(in->target, in->row, mr,
-							   (uint32_t)rest);
+				cost += tile_cycles(in, x, mr, (uint32_t)rest);
 			cost *= (double)tiles;
 			if (is_better(b, cost, best, nv > tile.nv && !rest)) {
 				best = best > 0 && best < cost ? best : cost;
@@ -243,7 +308,7 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 		width = (int64_t)tile.nv * contract_lanes(in);
 	Cut c = {.batch = (int64_t)contract_members(in, x),
 		 .together = in->row->nfrag ? FRAG_TILES : 0};
-	c.row_tiles = ceil_div(sym_hint(in->nest->syms, p->rows), tile.mr);
+	c.row_tiles = ceil_div(contract_planned_rows(in, p->rows), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
 				      : 1; /* nothing to do still takes a block of some size */
 	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL) ||

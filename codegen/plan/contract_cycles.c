@@ -277,7 +277,7 @@ static void count_bytes(const PlanInput *in, const ContractPlan *c, const Counts
 	const DType d = c->vector.dtype;
 	const uint32_t lanes = c->vector.lanes;
 	const double vectors = n->members * n->row_blocks * n->steps * ceil(n->cols / lanes);
-	if (!contract_has_bytes(c))
+	if (!c->b.bytes)
 		return;
 	busy->units += vectors * (machine_cycles(m, MOP_load, d, lanes) / c->axes.nfield +
 				  1.5 * machine_cycles(m, MOP_simple, d, lanes) +

@@ -214,13 +214,15 @@ void print_contract(const Plan *p, Text *out)
 	plan_print_axes(n, ", batch", c->axes.batch, c->axes.nbatch, out);
 	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s%s", c->tile.mr, c->tile.nv,
 		    c->vector.lanes, describe_a(c), access[c->b.access],
-		    contract_has_bytes(c) ? " as bytes" : "");
+		    c->b.bytes ? " as bytes" : "");
 	if (c->b.access == B_ALONG)
 		text_printf(out, ", %u columns %s%s", c->b.abreast,
 			    c->b.in_turn ? "in turn" : "abreast",
 			    c->b.held ? ", rows in registers" : "");
 	if (c->b.access == B_ALONG && c->b.chains > 1)
 		text_printf(out, ", %u chains", c->b.chains);
+	if (c->sums.held)
+		text_printf(out, ", sums of blocks in registers");
 	if (c->axes.row->nfrag)
 		text_printf(out, ", steps of %u groups", c->axes.step);
 	if (c->a.runs.used)

@@ -6,9 +6,9 @@
  *
  *   contract(%x, mul(sub(convert(%w), z), s))
  * becomes
- *   t = max |x| of the block / 127   %q = rint(x * (1 / t)) : i8
+ *   t = max |x| of the block / 127   %q = rint(x * (1 / t)) : i8   (by one kernel, with sum(%q))
  *   %1 = contract(%q, %u, acc=i32)   of each block; %u is %w, unsigned where the target wants that
- *   %2 = sub(%1, z * sum(%q))
+ *   %2 = add(%1, -z * sum(%q)), or, of a z that differs by column, sub(%1, z * sum(%q))
  *   reduce(mul(convert(%2, dtype=f32), t * s), over the blocks)
  * and if an offset o is subtracted from the weights
  *   reduce(fma(convert(%2, dtype=f32), t * s, -t * sum(%q) * o), over the blocks)
@@ -184,28 +184,46 @@ typedef struct {
 	Node q, scale, sum;
 } Rounded;
 
+/* Returns x, [..., block], divided by the scales of its blocks and rounded, in f32. */
+static Node integers_of(Build *b, Node x, Node scales)
+{
+	const Type t = *node_type(b->g, x);
+	uint32_t map[MAX_RANK];
+	for (uint32_t d = 0; d < MAX_RANK; d++)
+		map[d] = d;
+	const Node scale = b_broadcast_in_dim(b, scales, t.n, t.dim, map),
+		   times = b_bin(b, OP_div, b_scalar(b, DT_f32, 1), scale),
+		   q = b_un(b, OP_round, b_bin(b, OP_mul, x, times));
+	return b_select(b, b_bin_scalar(b, OP_gt, scale, 0), q, b_scalar(b, DT_f32, 0));
+}
+
 static Rounded round_blocks(const Blocks *k)
 {
 	Build *b = k->b;
 	const Node none = b_scalar(b, DT_f32, 0), wide = b_convert(b, k->r->x, DT_f32);
 	const Node x = cut(k, wide, !k->r->side, none);
 	const Type t = *node_type(b->g, x);
-	uint32_t map[MAX_RANK];
-	for (uint32_t d = 0; d < MAX_RANK; d++)
-		map[d] = d;
-	const Node most = b_reduce(b, REDUCE_MAX, b_un(b, OP_abs, x), 1u << (t.n - 1), DT_f32);
+	/* magnitudes are ordered as their bits are, NaN behind all numbers */
+	const Node bits = b_node(b, OP_bitcast, &x, 1, (Attr[]){attr_none(), attr_dtype(DT_i32)},
+				 2),
+		   size = b_bin_scalar(b, OP_bit_and, bits, INT32_MAX),
+		   largest = b_reduce(b, REDUCE_MAX, size, 1u << (t.n - 1), DT_i32),
+		   most = b_node(b, OP_bitcast, &largest, 1,
+				 (Attr[]){attr_none(), attr_dtype(DT_f32)}, 2);
 	/* false of NaN, too */
 	const Node finite = b_bin_scalar(b, OP_le, most, FLT_MAX),
 		   tiny = b_bin_scalar(b, OP_lt, most, MOST * (double)FLT_MIN),
 		   number = b_bin_scalar(b, OP_div, most, MOST),
 		   normal = b_select(b, tiny, none, number), nan = b_scalar(b, DT_f32, NAN);
 	Rounded r = {.scale = b_select(b, finite, normal, nan)};
-	const Node scale = b_broadcast_in_dim(b, r.scale, t.n, t.dim, map),
-		   one = b_scalar(b, DT_f32, 1), times = b_bin(b, OP_div, one, scale),
-		   q = b_un(b, OP_round, b_bin(b, OP_mul, x, times)),
-		   some = b_bin_scalar(b, OP_gt, scale, 0);
-	r.q = b_convert(b, b_select(b, some, q, none), DT_i8);
-	r.sum = b_reduce(b, REDUCE_SUM, b_convert(b, r.q, DT_i32), 1u << (t.n - 1), DT_i32);
+	/* one kernel reads x once, and computes the integers twice: for their sum, which is exact
+	 * in f32, and to store them */
+	const Node same = b_node(b, OP_barrier, &x, 1, NULL, 0);
+	const Node scale = b_node(b, OP_barrier, &r.scale, 1, NULL, 0);
+	const Node sum =
+		b_reduce(b, REDUCE_SUM, integers_of(b, same, scale), 1u << (t.n - 1), DT_f32);
+	r.sum = b_convert(b, sum, DT_i32);
+	r.q = b_convert(b, integers_of(b, x, r.scale), DT_i8);
 	return r;
 }
 
@@ -348,24 +366,58 @@ static Node weights_of(const Blocks *k, int64_t *offset, int64_t *bound)
 	return fold_node(b->g, k->c, moved);
 }
 
+/* Returns the stored zero points, below conversions and moves. */
+static Node stored_zero(const Blocks *k)
+{
+	const Graph *g = k->b->g;
+	Node x = quant_below_converts(g, k->r->weights.zero);
+	while (op_info(node_op(g, x))->moves)
+		x = quant_below_converts(g, node_in(g, x, 0));
+	return x;
+}
+
+/* Whether the zero points, which there are, are known to lie in [*least, *most]. */
+static bool bounds_of_zero(const Blocks *k, int64_t *least, int64_t *most)
+{
+	return quant_value_bounds(k->b->g, stored_zero(k), k->c->keep_params, least, most);
+}
+
+/* Whether zero points are known to be in the range of bytes, so that sums of blocks are exact. */
+static bool has_small_zero(const Blocks *k)
+{
+	int64_t least, most;
+	return !k->r->weights.zero.i || dtype_size(node_dtype(k->b->g, stored_zero(k))) == 1 ||
+	       (bounds_of_zero(k, &least, &most) && least >= -UINT8_MAX && most <= UINT8_MAX);
+}
+
 /* Returns the sums of blocks less the zero points, in f32. z: of the stored integers, by block or
  * not; none is 0. offset: of the integers that were multiplied. */
 static Node without_zero(const Blocks *k, const Rounded *q, Node sums, Node z, bool per_block,
 			 int64_t offset)
 {
 	Build *b = k->b;
+	int64_t least, most;
+	if (z.i && bounds_of_zero(k, &least, &most) && least == most) {
+		offset += least;
+		z = (Node){0};
+	}
+	/* what is added is a number of each row, with which a kernel may begin */
+	const bool adds = !z.i || !node_rank(b->g, z);
 	if (!z.i && offset) {
-		z = b_full_int(b, DT_i32, offset, 0, NULL);
+		z = b_full_int(b, DT_i32, -offset, 0, NULL);
 	} else if (z.i) {
 		z = offset ? b_bin_scalar(b, OP_add, z, (double)offset) : z;
-		z = spread(k, z, k->r->side, per_block, sums);
+		z = adds ? b_un(b, OP_neg, z) : spread(k, z, k->r->side, per_block, sums);
+	}
+	Node less = q->sum;
+	if (z.i && adds) {
+		const Type t = *node_type(b->g, less);
+		less = b_bin(b, OP_mul, b_broadcast(b, z, t.n, t.dim), less);
 	}
 	if (z.i) {
-		const Type t = *node_type(b->g, sums);
-		const Node sum = spread(k, q->sum, !k->r->side, true, sums);
-		sums = b_bin(b, OP_sub, sums,
-			     b_bin(b, OP_mul,
-				   node_rank(b->g, z) ? z : b_broadcast(b, z, t.n, t.dim), sum));
+		less = spread(k, less, !k->r->side, true, sums);
+		sums = b_bin(b, adds ? OP_add : OP_sub, sums,
+			     adds ? less : b_bin(b, OP_mul, z, less));
 	}
 	return b_convert(b, sums, DT_f32);
 }
@@ -380,21 +432,6 @@ static Node multiply(const Blocks *k, Node q, Node u, int64_t bound)
 		       sum[2][2] = {{last[0] - 1, last[1] - 1}, {last[0], last[1]}};
 	const int64_t most[2] = {k->r->side ? MOST : bound, k->r->side ? bound : MOST};
 	return b_contract_integers(k->b, in[0], in[1], batch, 1, sum, 2, most);
-}
-
-/* Whether zero points are known to be in the range of bytes, so that sums of blocks are exact. */
-static bool has_small_zero(const Blocks *k)
-{
-	const Graph *g = k->b->g;
-	Node x = k->r->weights.zero;
-	int64_t least, most;
-	if (!x.i)
-		return true;
-	for (x = quant_below_converts(g, x); op_info(node_op(g, x))->moves;)
-		x = quant_below_converts(g, node_in(g, x, 0));
-	return dtype_size(node_dtype(g, x)) == 1 ||
-	       (quant_value_bounds(g, x, k->c->keep_params, &least, &most) && least >= -UINT8_MAX &&
-		most <= UINT8_MAX);
 }
 
 /* Whether the product sums over one dimension of constant extent, and has no batches. Sets dim and

@@ -316,6 +316,78 @@ static void test_fragments(void **state)
 	}
 }
 
+/* Rows of many tiles of vectors, which share bytes of halves: rows of one axis and of two, with a
+ * number of each row or of each column in sums of blocks. */
+static void test_many_rows(void **state)
+{
+	(void)state;
+	static const int64_t rows[] = {32, 33, 48, 66, 70}, group[] = {8, 16, 32, 96, 0};
+	for (uint32_t n = 0; n < 30; n++) {
+		const int64_t of = group[n % 5];
+		it = (Case){.rows = rows[n / 2 % 5],
+			    .terms = of ? (1 + n % 4) * of : 33 + 61 * n % 300,
+			    .columns = 17 + 13 * n % 63,
+			    .outer = n % 3 || rows[n / 2 % 5] % 3 ? 0 : 3,
+			    .has_zero = n % 4 == 0,
+			    .offsets = n % 7 == 3 ? OFFSET_LESS : OFFSET_NONE,
+			    .least = n % 2 ? -8 : -128,
+			    .most = n % 2 ? 7 : 127};
+		it.group = of ? of : it.terms;
+		fill(&it, 700 + n);
+		check(&it, n % 4 == 1 && it.rows <= 64, n % 10 == 1);
+	}
+}
+
+/* A symbolic number of rows: code that is made for many rows is run for few, and for none. */
+static void test_few_of_many_rows(void **state)
+{
+	(void)state;
+	static const int64_t rows[] = {0, 1, 7, 8, 9, 24, 25, 31, 32, 33, 64};
+	static float y[MOST_ROWS * MOST_COLUMNS];
+	for (uint32_t n = 0; n < 4 && weft_has_llvm(); n++) {
+		it = (Case){.rows = 64,
+			    .terms = n < 2 ? 96 : 100,
+			    .columns = 33 + n,
+			    .group = n < 2 ? 32 : 100,
+			    .has_zero = n % 2,
+			    .least = -8,
+			    .most = 7};
+		fill(&it, 900 + n);
+		Weft *w = weft_new();
+		WeftGraph *g = model(w, &it, true);
+		define(&it);
+		const WeftModel *m = weft_jit(w, g, NULL);
+		for (uint32_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+			weights_run(w, m, &it, rows[k], y, "few of many");
+			it.rows = rows[k];
+			compare(&it, y, "few of many");
+		}
+		weft_free(w);
+	}
+}
+
+/* Many rows and chains of blocks: the bits of another instruction set. */
+static void test_chains_of_many_rows(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n < 3 && weft_has_llvm(); n++) {
+		it = (Case){.rows = 34 - n,
+			    .terms = 3200,
+			    .columns = 20,
+			    .group = 8,
+			    .has_zero = n == 2,
+			    .least = n ? -8 : -128,
+			    .most = n ? 7 : 127};
+		fill(&it, 800 + n);
+		Weft *w = weft_new();
+		WeftGraph *g = model(w, &it, false);
+		const WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
+		weights_run(w, weft_jit(w, g, &o), &it, it.rows, it.want, "v3");
+		run(w, weft_jit(w, g, NULL), &it, "chains");
+		weft_free(w);
+	}
+}
+
 /* Sums of so many blocks that they are chains, and columns of which a local array holds one
  * vector: as by dot products. */
 static void test_long_fragments(void **state)
@@ -605,6 +677,9 @@ int main(void)
 					   cmocka_unit_test(test_tables),
 					   cmocka_unit_test(test_tables_of_files),
 					   cmocka_unit_test(test_fragments),
+					   cmocka_unit_test(test_many_rows),
+					   cmocka_unit_test(test_few_of_many_rows),
+					   cmocka_unit_test(test_chains_of_many_rows),
 					   cmocka_unit_test(test_long_fragments),
 					   cmocka_unit_test(test_special_values),
 					   cmocka_unit_test(test_packed),

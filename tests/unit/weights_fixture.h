@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 70 };
+enum { ROOM = 1600 /* by row or column: more terms than the most, of fewer rows or columns */ };
 
 enum { UNIT = 2 };
 
@@ -23,11 +24,11 @@ typedef struct {
 	bool is_unsigned, has_zero, units;
 	Offsets offsets;
 	int least, most; /* of the weights */
-	float x[MOST_ROWS * MOST_TERMS], want[MOST_ROWS * MOST_COLUMNS];
-	int w[MOST_COLUMNS * MOST_TERMS], zero[MOST_COLUMNS * MOST_TERMS];
-	float scale[MOST_COLUMNS * MOST_TERMS], offset[MOST_COLUMNS * MOST_TERMS];
-	float unit[MOST_COLUMNS * MOST_TERMS];
-	int8_t of_unit[MOST_COLUMNS * MOST_TERMS];
+	float x[MOST_ROWS * ROOM], want[MOST_ROWS * MOST_COLUMNS];
+	int w[MOST_COLUMNS * ROOM], zero[MOST_COLUMNS * ROOM];
+	float scale[MOST_COLUMNS * ROOM], offset[MOST_COLUMNS * ROOM];
+	float unit[MOST_COLUMNS * ROOM];
+	int8_t of_unit[MOST_COLUMNS * ROOM];
 } Case;
 
 static inline uint32_t draw(uint32_t *s)
@@ -121,7 +122,7 @@ static inline WeftValue weights_product(WeftTrace *t, const Case *c, WeftValue x
 /* symbolic: the number of rows is one. */
 static inline WeftGraph *weights_model(Weft *w, const Case *c, bool symbolic)
 {
-	static int8_t q[MOST_COLUMNS * MOST_TERMS], zero[MOST_COLUMNS * MOST_TERMS];
+	static int8_t q[MOST_COLUMNS * ROOM], zero[MOST_COLUMNS * ROOM];
 	const int64_t groups = c->terms / c->group;
 	const char *const dtype = c->is_unsigned ? "u8" : "i8";
 	char type[64];

@@ -13,6 +13,7 @@ from weft.joint import Joint, Role, error
 from weft.model import in_python
 from weft.results import Output, root_of
 from weft.sizes import Unsupported, type_text
+from weft import training_blocks
 from weft.training_rows import rows_of, sums
 
 
@@ -179,6 +180,12 @@ class StepLowering(fx.Lowering):
             return super()._output(node, again)
         finally:
             node.name = kept
+
+    def _call(self, node: Node) -> None:
+        if node.target is training_blocks.blocks:
+            self.env[node] = training_blocks.lower(self, node)
+        else:
+            super()._call(node)
 
     def _replace(self, argument: int, value: Any) -> None:
         order = self.orders.get(argument)
@@ -430,7 +437,17 @@ class Plan:
         self.results = {r: name for n, name in reversed(list(zip(values, labels))) if isinstance(n, Node) for r in (n, root_of(n))}
         self.buffers = {self.argument[Slot("buffer", joint.roles[n].name)]: to for n, to in joint.buffers.items()}
         end.args = (values,)
+        if loss:
+            self._in_blocks(values)
         self.written = [*self.buffers, *(k for k, s in enumerate(self.slots) if self._is_written(s))]
+
+    def _in_blocks(self, values: list[Any]) -> None:
+        """Lets a linear layer with cross entropy be a loop over rows, where the logits are large."""
+        joint = self.joint
+        made = training_blocks.rewrite(joint.gm, [*values, *joint.gradients.values(), *joint.buffers.values()])
+        joint.gradients = {n: made.get(g, g) for n, g in joint.gradients.items()}
+        joint.outputs = [made.get(n, n) for n in joint.outputs]
+        self.results = {made.get(n, n): name for n, name in self.results.items()}
 
     def _is_written(self, slot: Slot) -> bool:
         if slot.kind in ("sum", "count") or slot.kind in ("state", "numbers", "average", "scale", "good") and self.kind in (STEP, APPLY):
@@ -511,7 +528,7 @@ def compiled(plan: Plan) -> Any:
     from weft import dynamo
     gm = plan.joint.gm
     for n in gm.graph.nodes:
-        if why := fx.why_not(n) or dynamo._on_meta(n):
+        if n.target is not training_blocks.blocks and (why := fx.why_not(n) or dynamo._on_meta(n)):
             raise error(f"{_where(n)}{n.target}: {why}")
     try:
         with in_python():

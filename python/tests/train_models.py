@@ -1,8 +1,10 @@
 """Steps of training of many models, beside PyTorch's: train_models.py [NAME...] [--steps N]
 
-Each model makes ten steps with AdamW and with SGD, three times from equal parameters: by weft.train_step and by PyTorch in float32, and by PyTorch in
-float64. For losses, and for each parameter, buffer and state of the optimizer, printed is the largest distance of Weft's from float64's, in multiples
-of PyTorch's own in float32, of which 1e-7 of the largest element is the least that counts. Ends with 1 if a multiple is above 8. Needs torchvision and
+Each model makes ten steps with AdamW and with SGD, from equal parameters: by weft.train_step and by PyTorch in float32, and by PyTorch in float64.
+For losses, and for each parameter, buffer and state of the optimizer, printed is the largest distance of Weft's from float64's, in multiples of
+PyTorch's own in float32, of which 1e-7 of the largest element is the least that counts. PyTorch's own is the largest of three orders of summation:
+with oneDNN, without, and with the samples the other way round. One of them is not enough: where rounding decides the sign of what a ReLU gets, a
+single run jumps by a factor of 100. Ends with 1 if a multiple is above 8. Needs torchvision and
 transformers; nightly."""
 import argparse
 import copy
@@ -141,7 +143,7 @@ MODELS = {
     "bert": words(("BertConfig", "BertForMaskedLM")), "distilbert": words(("DistilBertConfig", "DistilBertForMaskedLM"), dim=32, n_layers=2, n_heads=4, hidden_dim=48),
     "gpt2": words(("GPT2Config", "GPT2LMHeadModel"), n_embd=32, n_layer=2, n_head=4, n_positions=64),
     "llama": words(("LlamaConfig", "LlamaForCausalLM")), "opt": words(("OPTConfig", "OPTForCausalLM"), ffn_dim=48, word_embed_proj_dim=32),
-    "gpt_neox": words(("GPTNeoXConfig", "GPTNeoXForCausalLM")), "electra": words(("ElectraConfig", "ElectraForMaskedLM"), embedding_size=32),
+    "gpt_neox": words(("GPTNeoXConfig", "GPTNeoXForCausalLM")), "albert": words(("AlbertConfig", "AlbertForMaskedLM"), embedding_size=16),
     "vit": images(("ViTConfig", "ViTForImageClassification")), "wav2vec2": speech,
     "lstm": own(lambda: Recurrent(nn.LSTM), tokens, label=tokens), "gru": own(lambda: Recurrent(nn.GRU), tokens, label=tokens),
     "graph": own(Graphs, lambda: torch.randn(30, 8), lambda: torch.randint(30, (90,)), lambda: torch.randint(30, (90,)), label=lambda: torch.randint(5, (30,))),
@@ -199,9 +201,9 @@ def worst(ours, theirs, exact):
     """The largest multiple, and the tensor's name; of losses the multiple."""
     def multiple(n):
         floor = FLOOR * float(exact[n].abs().max())
-        own = max(float((theirs[n] - exact[n]).abs().max()), floor)
+        own = max(*(float((t[n] - exact[n]).abs().max()) for t in theirs), floor)
         return float((ours[n] - exact[n]).abs().max()) / own if own else float(ours[n].abs().max())
-    assert ours.keys() == exact.keys() == theirs.keys()
+    assert all(t.keys() == exact.keys() for t in (ours, *theirs))
     every = {n: multiple(n) for n in exact}
     name = max(every, key=lambda n: every[n])
     return every[name], name, every["loss"]
@@ -209,11 +211,14 @@ def worst(ours, theirs, exact):
 
 def beside(name, rule, steps):
     net, x, label = made(name)
-    runs = []
-    for how in ("weft", "f32", "f64"):
-        twin, given = copy.deepcopy(net), x
+    runs = {}
+    same = all(len(t) == len(label) for t in x)  # samples, whose order is no matter
+    for how in ("weft", "f32", "native", "turned", "f64"):
+        twin, given, to = copy.deepcopy(net), x, label
         if how == "f64":
             twin, given = twin.double(), cast(x)
+        if how == "turned" and same:
+            given, to = tuple(t.flip(0) for t in x), label.flip(0)
         optimizer = RULES[rule](twin.parameters())
         if how == "weft":
             began = time.perf_counter()
@@ -221,9 +226,11 @@ def beside(name, rule, steps):
             took = time.perf_counter() - began
             losses = torch.stack([step(*given, label).clone() for _ in range(steps)])
         else:
-            losses = eager(twin, optimizer, given, label, steps)
-        runs.append(tensors(twin, optimizer, losses))
-    return (*worst(*runs), took, float(runs[0]["loss"][0]), float(runs[0]["loss"][-1]))
+            with torch.backends.mkldnn.flags(enabled=how != "native"):
+                losses = eager(twin, optimizer, given, to, steps)
+        runs[how] = tensors(twin, optimizer, losses)
+    losses = runs["weft"]["loss"]
+    return (*worst(runs["weft"], [runs[k] for k in ("f32", "native", "turned")], runs["f64"]), took, float(losses[0]), float(losses[-1]))
 
 
 def main():

@@ -54,15 +54,18 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor
 
 def _largest(gradients: Any) -> float:
     values = (g if g.layout == torch.strided else g.values() for g in gradients if g is not None)
-    return max((float(v.abs().max()) for v in values if v.numel()), default=0.0)
+    return max(map(_most, values), default=0.0)
 
 
 def _far(a: torch.Tensor, b: torch.Tensor, at_least: float = 0.0) -> float:
     """The distance of a and b, of the largest element."""
-    size = max(float(a.abs().max()), float(b.abs().max()), at_least) if a.numel() else 0
-    if not size:
-        return 0.0
-    return float((a.double() - b.double()).abs().max()) / size
+    size = max(_most(a), _most(b), at_least)
+    return _most(a - b) / size if size else 0.0
+
+
+def _most(a: torch.Tensor) -> float:
+    """The largest magnitude, in one reading."""
+    return float(torch.linalg.vector_norm(a, float("inf"))) if a.numel() else 0.0
 
 
 def _far_gradients(step: Any, a: torch.Tensor, b: torch.Tensor, at_least: float) -> bool:
@@ -176,6 +179,8 @@ def compare_step(step: Any, loss: torch.Tensor, gradients: dict[int, torch.Tenso
         if gradient.layout != torch.strided:
             rows = gradient.indices()[0]
             got, old, want, gradient = got[rows], old[rows], want[rows], gradient.values()
+        else:
+            got = _some(step, got)
         if not gradient.numel():
             continue
         # Where a gradient is noise, so is the update of some rules.
@@ -204,33 +209,49 @@ def _on_copies(step: Any, leaves: list[Any]) -> tuple[Any, dict[Any, Any]]:
     return made, dict(zip(plan.slots, copies))
 
 
+# Of larger tensors a step is compared at as many elements.
+_SOME = 1 << 18
+
+
+def _some(step: Any, t: torch.Tensor) -> torch.Tensor:
+    """Elements of a tensor of PyTorch's: all, or every k-th, of which updates by element are the same. Of Muon, whose are not, all."""
+    if step._rule.torch == "Muon" or t.layout != torch.strided or t.numel() <= _SOME:
+        return t
+    return t.reshape(-1)[::t.numel() // _SOME]
+
+
 def _stepped(step: Any, gradients: dict[int, torch.Tensor | None]) -> dict[str, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
-    """By name of an updated parameter: its value, its value after a step of PyTorch's optimizer, its gradient."""
+    """By name of an updated parameter: some of its elements, these after a step of PyTorch's optimizer, and their gradients."""
+    updated = {id(u.parameter): u for g in step._groups for u in g.parameters}
+    given = {}
+    for key in updated:
+        g = gradients.get(key)
+        if g is not None and not (step._rule.lazy and g.layout == torch.strided):  # which rows that are 0 were read
+            given[key] = g.detach().clone() if step.clip_norm is not None or step.clip_value is not None else g.detach()
+    with torch.no_grad():
+        _clip(step, list(given.values()))
     copies: dict[int, torch.nn.Parameter] = {}
-    groups = []
-    for g in step.optimizer.param_groups:
-        made = [copies.setdefault(id(p), torch.nn.Parameter(p.detach().clone(), p.requires_grad)) for p in g["params"]]
-        groups.append({**g, "params": made})
-    known = {k for k in step.optimizer.defaults}
     other = object.__new__(type(step.optimizer))
     other.__dict__.update(step.optimizer.__dict__)
-    other.param_groups = groups
-    other.state = type(step.optimizer.state)(dict)
-    for p, state in step.optimizer.state.items():
-        if id(p) in copies:
-            other.state[copies[id(p)]] = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in state.items()}
-    if not known:
+    other.param_groups, other.state = [], type(step.optimizer.state)(dict)
+    for g in step.optimizer.param_groups:
+        made = []
+        for p in g["params"]:
+            key, gradient = id(p), given.get(id(p))
+            whole = gradient is None or gradient.layout != torch.strided
+            some = (lambda t: t) if whole else lambda t: _some(step, t)
+            copies[key] = torch.nn.Parameter(some(p.detach()).clone(), p.requires_grad)
+            copies[key].grad = None if gradient is None else some(gradient).clone()
+            made.append(copies[key])
+            if p in step.optimizer.state:
+                other.state[copies[key]] = {k: some(v).clone() if isinstance(v, torch.Tensor) else v for k, v in step.optimizer.state[p].items()}
+        other.param_groups.append({**g, "params": made})
+    if not step.optimizer.defaults:
         return {}
-    updated = {id(u.parameter): u for g in step._groups for u in g.parameters}
-    for key, p in copies.items():
-        g = gradients.get(key)
-        unknown = key not in updated or g is None or step._rule.lazy and g.layout == torch.strided  # which rows that are 0 were read
-        p.grad = None if unknown else g.detach().clone()
-    trained = [p for p in copies.values() if p.grad is not None]
     with torch.no_grad():
-        _clip(step, [p.grad for p in trained])
         type(step.optimizer).step(other)
-    return {u.names[0]: (u.parameter.detach(), copies[key].detach(), copies[key].grad) for key, u in updated.items() if copies[key].grad is not None}
+    return {u.names[0]: (_some(step, u.parameter.detach()) if given[key].layout == torch.strided else u.parameter.detach(), copies[key].detach(),
+                         copies[key].grad) for key, u in updated.items() if key in given}
 
 
 def _clip(step: Any, gradients: list[torch.Tensor]) -> None:

@@ -55,6 +55,19 @@ def test_force_field(tmp_path):
     assert drift[0] < 0.005 and apart[0] < 5, said
 
 
+def test_maml():
+    """An outer step through an inner one, and through its rates."""
+    said = run(sys.executable, EXAMPLES / "maml.py", 1000)
+    errors = numbers(r"inner step ([\d.]+)", said)
+    assert errors[-1] < 0.4 and errors[-1] < errors[0] / 2 and "rates 0.010 to 0.010" not in said, said
+
+
+def test_private():
+    """Gradients of samples, each clipped."""
+    losses = numbers(r"loss ([\d.]+)", run(sys.executable, EXAMPLES / "private.py", 200))
+    assert losses[-1] < 0.2, losses
+
+
 def test_keywords(tmp_path):
     """A GRU trains in plain C: accumulate, clip, step; no memory but the program's own."""
     run(sys.executable, EXAMPLES / "keywords.py", tmp_path)

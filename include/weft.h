@@ -412,7 +412,8 @@ typedef struct {
 	const char *loss;
 	/* Groups of parameters with other numbers: "*.bias,*norm*: weight_decay=0, lr=1e-4", or
 	 * "*.weight: optimizer=sgd(lr=0.1)". * stands for any characters. The first group that
-	 * names a parameter has it; a group without parameters is an error. */
+	 * names a parameter has it; a group without parameters is an error. "words.*: sparse=true":
+	 * of these tables only rows are updated that a step reads (sgd, adagrad, sparse_adam). */
 	uint32_t ngroup;
 	const char *const *group;
 	/* Patterns of the parameters that are trained, with commas between them. None: those that

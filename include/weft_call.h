@@ -112,6 +112,7 @@ typedef struct {
 	WeftSizes *sizes;
 	void *work;
 	uint64_t work_bytes;
+	int shares; /* the instance is another call's */
 } WeftCall;
 
 /* Private: sets code and message of c->status. Returns code. */
@@ -142,8 +143,33 @@ static inline void weft_call_close(WeftCall *c)
 	free(c->output);
 	free(c->sizes);
 	free(c->work);
-	c->model->close(c->instance);
+	if (!c->shares)
+		c->model->close(c->instance);
 	memset(c, 0, sizeof *c);
+}
+
+/* Private: opens entry number `entry` of a model in the instance, or in one of its own if that is
+ * NULL. */
+static inline int weft_call_open_in(WeftCall *c, const WeftModel *m, uint32_t entry,
+				    WeftInstance *in)
+{
+	memset(c, 0, sizeof *c);
+	if (!weft_entry(m, entry))
+		return weft_call_fail(c, WEFT_ERR_ARGUMENT,
+				      "the model has no entry of this number");
+	c->model = m;
+	c->number = entry;
+	c->entry = weft_entry(m, entry);
+	c->instance = in;
+	c->shares = in != NULL;
+	if (!in && m->open(m, NULL, &c->instance, &c->status))
+		return c->instance = NULL, c->status.code;
+	c->output = (WeftTensor *)calloc(c->entry->noutput + 1, sizeof *c->output);
+	c->sizes = (WeftSizes *)malloc(c->entry->sizes_bytes);
+	if (c->output && c->sizes)
+		return WEFT_OK;
+	weft_call_close(c);
+	return weft_call_fail(c, WEFT_ERR_MEMORY, "out of memory");
 }
 
 /* Opens entry number `entry` of the model with weights of its own or the file beside it
@@ -158,20 +184,22 @@ static inline int weft_call_open(WeftCall *c, const WeftModel *m, uint32_t entry
 	memset(c, 0, sizeof *c);
 	if (wrong)
 		return weft_call_fail(c, WEFT_ERR_ABI, wrong);
-	if (!weft_entry(m, entry))
+	return weft_call_open_in(c, m, entry, NULL);
+}
+
+/* Opens another entry, by name, of the instance of `of`, whose state it shares: `eval` of a model
+ * that trains. Is closed before `of`; the two run one after the other. Returns as
+ * weft_call_open. */
+static inline int weft_call_open_beside(WeftCall *c, const WeftCall *of, const char *name)
+{
+	const int32_t entry = of && of->instance ? weft_entry_index(of->model, name) : -1;
+	if (!c)
+		return WEFT_ERR_ARGUMENT;
+	memset(c, 0, sizeof *c);
+	if (entry < 0)
 		return weft_call_fail(c, WEFT_ERR_ARGUMENT,
-				      "the model has no entry of this number");
-	c->model = m;
-	c->number = entry;
-	c->entry = weft_entry(m, entry);
-	if (m->open(m, NULL, &c->instance, &c->status))
-		return c->instance = NULL, c->status.code;
-	c->output = (WeftTensor *)calloc(c->entry->noutput + 1, sizeof *c->output);
-	c->sizes = (WeftSizes *)malloc(c->entry->sizes_bytes);
-	if (c->output && c->sizes)
-		return WEFT_OK;
-	weft_call_close(c);
-	return weft_call_fail(c, WEFT_ERR_MEMORY, "out of memory");
+				      "the model has no entry of this name, or is not open");
+	return weft_call_open_in(c, of->model, (uint32_t)entry, of->instance);
 }
 
 /* Private: allocates output k, of the shape that `sizes` found. An output whose size depends on

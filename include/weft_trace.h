@@ -486,6 +486,9 @@ typedef struct {
 	const char *name;  /* "adamw" */
 	const char *torch; /* the class in torch.optim, "AdamW"; "": there is none */
 	const char *scalars, *flags, *states;
+	const char *rows; /* scalars that must be 0 where rows of a parameter without a gradient
+			     stay as they are: "momentum; weight_decay"; NULL: they never do */
+	bool lazy;        /* only rows with a gradient are updated, whatever the scalars are */
 } WeftOptimizer;
 /* Sets *out to optimiser k of the table, from 0 on; fields behind out->size are not written.
  * Returns false, with all texts "", if there are not so many; also if out is NULL. */

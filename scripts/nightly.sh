@@ -4,7 +4,7 @@
 # without a warning, what it built passes the unit and file tests and emits the same code, and the readers of files run under libFuzzer; where $PYTHON
 # (python3) has onnxruntime, drawn models of ONNX are compared with it; where it has PyTorch and expecttest, training under autocast, programs of
 # users with symbolic sizes and with numbers of data in their graphs, and what this PyTorch makes of the models of tests/versions/versions.tar.xz;
-# where it has torchvision, timm, transformers and diffusers, the models of docs/models.md; the trained models of examples/wheels (from PyPI).
+# where it has torchvision and transformers, steps of training of 26 models; where it has timm and diffusers, too, the models of docs/models.md; the trained models of examples/wheels (from PyPI).
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -35,6 +35,10 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 	for way in dynamic captured; do
 		PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/programs.py --way "$way" || bad=1
 	done
+fi
+if "$python" -c 'import torch, torchvision, transformers' 2>/dev/null; then
+	built=$(cd "$build" && pwd)
+	PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/train_models.py || bad=1
 fi
 if "$python" -c 'import torch, torchvision, timm, transformers, diffusers' 2>/dev/null; then
 	built=$(cd "$build" && pwd)

@@ -11,10 +11,11 @@ bool weft_table_optimizer(uint32_t k, WeftOptimizer *out)
 	if (!out)
 		return false;
 	const uint32_t size = out->size;
-	WeftOptimizer o = {size, "", "", "", "", ""};
+	WeftOptimizer o = {size, "", "", "", "", "", NULL, false};
 	if (of)
 		o = (WeftOptimizer){size,        of->name,  of->torch ? of->torch : "",
-				    of->scalars, of->flags, of->states};
+				    of->scalars, of->flags, of->states,
+				    of->rows,    of->lazy};
 	memcpy(out, &o, size < sizeof o ? size : sizeof o);
 	return of != NULL;
 }

@@ -45,6 +45,9 @@ typedef struct {
 	const char *scalars, *flags, *states;
 	const char *before, *update;
 	bool matrix; /* parameters have two dimensions; .update is no function of elements */
+	const char *rows; /* a list: with these scalars 0, rows without a gradient stay as they are,
+			     with their states; NULL: they never do */
+	bool lazy;        /* only rows with a gradient are updated, by definition */
 } Optimizer;
 
 /* An item of a list of a block. */

@@ -55,6 +55,7 @@ static const Optimizer table[] = {
 		"g = g + momentum*momentum_buffer if buffered and nesterov; "
 		"g = momentum_buffer if buffered and not nesterov; "
 		"p = p - lr*g",
+		.rows = "momentum; weight_decay",
 	},
 	{
 		.name = "adam",
@@ -73,6 +74,20 @@ static const Optimizer table[] = {
 		.states = ADAM_STATES,
 		.before = ADAM_BEFORE,
 		.update = ADAM_UPDATE,
+	},
+	{
+		.name = "sparse_adam",
+		.torch = "SparseAdam",
+		.scalars = "lr = 0.001; " BETAS "eps = 1e-8",
+		.flags = "maximize",
+		.states = "step[] = 0; exp_avg = 0; exp_avg_sq = 0",
+		.before = "step = step + 1; w1 = 1 - beta1; w2 = 1 - beta2; "
+			  "size = lr*sqrt(1 - pow(beta2, step))/(1 - pow(beta1, step))",
+		.update = SIGN "exp_avg = (g - exp_avg)*w1 + exp_avg; "
+			       "exp_avg_sq = (g*g - exp_avg_sq)*w2 + exp_avg_sq; "
+			       "p = p - size*(exp_avg/(sqrt(exp_avg_sq) + eps))",
+		.rows = "",
+		.lazy = true,
 	},
 	{
 		.name = "rmsprop",
@@ -99,6 +114,7 @@ static const Optimizer table[] = {
 		.states = "step[] = 0; sum = initial_accumulator_value",
 		.before = "size = lr/(1 + step*lr_decay); step = step + 1",
 		.update = SIGN DECAY "sum = sum + g*g; p = p - size*g/(sqrt(sum) + eps)",
+		.rows = "weight_decay",
 	},
 	{
 		.name = "adamax",

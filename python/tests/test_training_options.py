@@ -194,7 +194,7 @@ def test_saved(tmp_path):
 
 
 @pytest.mark.parametrize("options, message", [({"accumulate": 0}, "accumulate=0: expected a number of calls"), ({"accumulate": True}, "accumulate=True"),
-                                              ({"accumulate": 1.5}, "accumulate=1.5"), ({"precision": "f16"}, "precision='f16': expected None or 'bf16'"),
+                                              ({"accumulate": 1.5}, "accumulate=1.5"), ({"precision": "f8"}, "precision='f8': expected None or 'bf16', 'f16'"),
                                               ({"ema": 1.0}, "ema=1.0: expected a decay"), ({"ema": float("nan")}, "ema=nan"),
                                               ({"memory_budget": 0.5}, "not supported yet")])
 def test_refused(options, message):

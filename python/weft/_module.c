@@ -105,9 +105,10 @@ static PyObject *optimizers(PyObject *module, PyObject *none)
 	PyObject *list = PyList_New(0);
 	WeftOptimizer o = {.size = sizeof o};
 	for (uint32_t k = 0; list && weft_table_optimizer(k, &o); k++)
-		list_put(&list,
-			 Py_BuildValue("{s:s,s:s,s:s,s:s,s:s}", "name", o.name, "torch", o.torch,
-				       "scalars", o.scalars, "flags", o.flags, "states", o.states));
+		list_put(&list, Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:z,s:O}", "name", o.name,
+					      "torch", o.torch, "scalars", o.scalars, "flags",
+					      o.flags, "states", o.states, "rows", o.rows, "lazy",
+					      o.lazy ? Py_True : Py_False));
 	return list;
 }
 

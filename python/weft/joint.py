@@ -49,12 +49,14 @@ class Joint:
     roles: dict[Node, Role]
     buffers: dict[Node, Node]                # by placeholder of a buffer: its new value
     gradients: dict[str, Node]               # by name of a parameter
+    sparse: set[str]                         # names of parameters that embeddings with sparse=True read
+    seed: Node | None                        # the gradient of the loss, 1
     symbols: dict[sympy.Symbol, str]         # names of sizes
     where: dict[sympy.Symbol, tuple[int, int]]  # leaf of the arguments, and dimension, of a size
     conditions: list[Condition]
 
 
-PRECISIONS = {torch.bfloat16: "bf16"}  # of autocast, besides none
+PRECISIONS = {torch.bfloat16: "bf16", torch.float16: "f16"}  # of autocast, besides none
 _LOW = {name: dtype for dtype, name in PRECISIONS.items()}
 
 
@@ -217,6 +219,19 @@ def _as_it_was(whole: Whole) -> Any:
 
 
 @contextlib.contextmanager
+def _dense(whole: Whole) -> Any:
+    """Lets embeddings with sparse=True have dense gradients, which tracing can follow. Gives the names of their parameters."""
+    layers = [(n, m) for n, m in whole.named_modules() if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and m.sparse]
+    for _, m in layers:
+        m.sparse = False
+    try:
+        yield {short(f"{n}.weight") for n, _ in layers}
+    finally:
+        for _, m in layers:
+            m.sparse = True
+
+
+@contextlib.contextmanager
 def _user_errors() -> Any:
     """What PyTorch says of code that cannot be traced, with the line of the user's."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -277,12 +292,12 @@ def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_s
     leaves, spec = torch.utils._pytree.tree_flatten((args, kwargs))
     fakes = [_fake(leaf, d, sizes, names[k], mode) for k, (leaf, d, _) in enumerate(dims)]
     fake_args, fake_kwargs = torch.utils._pytree.tree_unflatten(fakes, spec)
-    with (_as_it_was(whole), contextlib.ExitStack() as stack, torch.backends.mkldnn.flags(enabled=False, allow_tf32=None), tracing(TracingContext(mode)),
+    joint = Joint()
+    with (_as_it_was(whole), _dense(whole) as joint.sparse, contextlib.ExitStack() as stack, torch.backends.mkldnn.flags(enabled=False, allow_tf32=None), tracing(TracingContext(mode)),
           torch.set_grad_enabled(not whole.evaluates), _compiling(), _user_errors()):
         made = aot_export_joint_with_descriptors(stack, whole, fake_args, fake_kwargs,
                                                  decompositions=dynamo.decompositions() | composed.of_inductor())
         gm = made.graph_module
-    joint = Joint()
     joint.gm, joint.out_spec = gm, made.out_spec
     _read_roles(joint, names)
     regions.inline(gm)
@@ -333,7 +348,7 @@ def _restored(whole: Whole, before: list[tuple[str, dict[str, Any], dict[str, An
 def _read_roles(joint: Joint, names: list[str]) -> None:
     from torch._functorch._aot_autograd import descriptors as d
     gm = joint.gm
-    joint.roles, joint.buffers, joint.gradients = {}, {}, {}
+    joint.roles, joint.buffers, joint.gradients, joint.seed = {}, {}, {}, None
     placeholders = gm.graph.find_nodes(op="placeholder")
     by: dict[Any, Node] = {}
     for n in placeholders:
@@ -349,7 +364,7 @@ def _read_roles(joint: Joint, names: list[str]) -> None:
             if getattr(desc.output, "idx", None) != 0:
                 raise error("a result besides the loss has a gradient: the forward writes into a parameter in place, as nn.Embedding with "
                             "max_norm does")
-            _replace_by_one(gm, n)
+            joint.seed = _replace_by_one(gm, n)
         elif "Token" in type(desc).__name__:
             raise error("an operator of the module or the loss has an effect, such as an assertion, in its backward pass, which a step cannot")
         else:
@@ -368,6 +383,9 @@ def _read_roles(joint: Joint, names: list[str]) -> None:
             joint.buffers[target] = n
         elif isinstance(desc, d.GradAOTOutput):
             if isinstance(desc.grad_of, d.ParamAOTInput) and isinstance(n, Node):
+                if n.meta["val"].layout != torch.strided:
+                    raise error(f"the gradient of {short(desc.grad_of.target)} is of layout {n.meta['val'].layout}: a function gives it, "
+                                "such as F.embedding(sparse=True); leave that out, and name the parameter in sparse=")
                 joint.gradients[short(desc.grad_of.target)] = n
         elif n is not None:
             raise error(f"the module gives {desc}, which a step cannot")
@@ -377,7 +395,7 @@ def short(name: str) -> str:
     return name.removeprefix("module.")
 
 
-def _replace_by_one(gm: GraphModule, n: Node) -> None:
+def _replace_by_one(gm: GraphModule, n: Node) -> Node:
     """The gradient of the loss is 1."""
     v = n.meta["val"]
     with gm.graph.inserting_after(list(gm.graph.find_nodes(op="placeholder"))[-1]):
@@ -385,6 +403,7 @@ def _replace_by_one(gm: GraphModule, n: Node) -> None:
         one.meta["val"] = v
     n.replace_all_uses_with(one)
     gm.graph.erase_node(n)
+    return one
 
 
 def _read_sizes(joint: Joint, sizes: _Sizes, env: Any, dims: Any) -> None:

@@ -23,9 +23,10 @@ from weft.joint import PRECISIONS, VALUES, Joint, Whole, error, names_of_inputs,
 from weft.model import in_python
 from weft.results import is_dense
 from weft.sizes import DTYPES, Unsupported
-from weft.training_graph import (ACCUMULATE, APPLY, EVAL, STEP, EntryLowering, Group, Options, Plan, Slot, Updated, compiled, flag_of,
-                                 number_of, rule_of, without_forward)
+from weft.training_graph import (ACCUMULATE, APPLY, EVAL, SCALE, STEP, EntryLowering, Group, Options, Plan, Slot, Updated, compiled, flag_of,
+                                 number_of, rule_of, rules, without_forward)
 from weft.training_reads import reads_of
+from weft.training_rows import check_patterns, rows_of
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -98,6 +99,22 @@ def _check_hooks(module: torch.nn.Module) -> None:
 _LATER = {"memory_budget": None}
 
 
+class Asked(NamedTuple):
+    """What train_step is asked for."""
+    dynamic_shapes: Any
+    clip_norm: float | None
+    clip_value: float | None
+    outputs: bool
+    accumulate: int
+    precision: str | None
+    ema: float | None
+    sparse: list[str] | None
+    on_nan: str | None
+    loss_scale: Any
+    check: bool
+    rule: str | None
+
+
 class TrainStep:
     """A compiled step of training: loss = step(*inputs).
 
@@ -106,12 +123,12 @@ class TrainStep:
     waits for a step that runs, so that it sees the values before or after a step.
     step.clip_norm, step.clip_value: may be set to another number between calls.
     step.grad_norm: with clip_norm, the norm of the last step's gradients before clipping.
+    step.skipped: with on_nan or a scale of the loss, whether the last step changed nothing, because something was not finite.
+    step.scaler: with precision="f16", the torch.amp.GradScaler whose scale and numbers the step has.
     step.accumulated: with accumulate, the calls since the last update; step.apply() updates by the mean of their gradients.
     step.ema: with ema, the averages of the parameters by name, which eval uses."""
 
-    def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
-                 clip_value: Any, outputs: bool, check: bool, rule: str | None, accumulate: int, precision: str | None,
-                 ema: float | None):
+    def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, asked: Asked):
         module = getattr(module, "_orig_mod", module)  # of torch.compile
         if not isinstance(module, torch.nn.Module):
             raise error(f"expected a module, got {type(module).__name__}")
@@ -120,31 +137,39 @@ class TrainStep:
         if loss is not None and not args:
             raise error("args: the loss needs a last input, the label")
         _check_optimizer(optimizer)
-        self.module, self.optimizer, self.outputs = module, optimizer, outputs
-        self.clip_norm, self.clip_value, self.grad_norm = clip_norm, clip_value, None
-        self._loss, self._dynamic_shapes = loss, dynamic_shapes
+        self.module, self.optimizer, self.outputs = module, optimizer, asked.outputs
+        self.clip_norm, self.clip_value, self.grad_norm, self.skipped = asked.clip_norm, asked.clip_value, None, None
+        self._loss, self._dynamic_shapes, self._on_nan = loss, asked.dynamic_shapes, asked.on_nan
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
-        self.accumulate, self._precision = accumulate, precision
-        self._options = Options(clip_norm is not None, clip_value is not None, outputs, accumulate > 1, ema)
-        self._whole = Whole(module, loss, precision=precision)
+        self.accumulate, self._precision = asked.accumulate, asked.precision
+        self.scaler = asked.loss_scale if asked.loss_scale is not None else torch.amp.GradScaler("cpu") if asked.precision == "f16" else None
+        self._options = Options(asked.clip_norm is not None, asked.clip_value is not None, asked.outputs, asked.accumulate > 1, asked.ema,
+                                asked.on_nan is not None, self.scaler is not None)
+        self._whole = Whole(module, loss, precision=asked.precision)
         self._check_autocast()
         _check_hooks(self._whole)
-        self._rule = rule_of(optimizer, rule)
+        self._rule = rule_of(optimizer, asked.rule)
         self._lock, self._eval = threading.RLock(), None
-        joint = trace(self._whole, self._args, self._kwargs, dynamic_shapes)
+        joint = trace(self._whole, self._args, self._kwargs, asked.dynamic_shapes)
         self._read_owners()
-        self._groups = self._find_groups(joint)
-        if check:
-            from weft.training_check import compare_gradients
-            compare_gradients(self, joint)
+        self._groups = self._find_groups(joint, asked.sparse)
+        self._scale = self._good = None
+        self._adopt_scale()
+        eager = None
+        if asked.check:
+            from weft.training_check import compare_gradients, compare_step
+            eager = compare_gradients(self, joint)
         # A step, or the calls that accumulate gradients; then an update follows by a graph of its own.
         self._plan = Plan(ACCUMULATE if self._options.sums else STEP, joint, self._groups, self._options)
         self._compiled = compiled(self._plan)
         self._apply_plan = Plan(APPLY, without_forward(self._groups), self._groups, self._options) if self._options.sums else None
         self._apply_compiled = compiled(self._apply_plan) if self._apply_plan else None
-        self._checks = check
         self._entries = Entry(self._plan, self._args, self._kwargs, names_of_inputs(self._whole, self._args, self._kwargs))
         self._variants = Variants(Variant(self._plan, self._compiled, self._entries), self._of_ones)
+        if eager is not None:
+            with torch.no_grad():
+                self._adopt()
+                compare_step(self, *eager)
 
     # -- what belongs to what
 
@@ -193,7 +218,7 @@ class TrainStep:
         start = lambda t: t.storage_offset() * t.element_size()
         return start(a) < start(b) + b.numel() * b.element_size() and start(b) < start(a) + a.numel() * a.element_size()
 
-    def _find_groups(self, joint: Joint) -> list[Group]:
+    def _find_groups(self, joint: Joint, sparse: list[str] | None) -> list[Group]:
         names: dict[int, list[str]] = {}
         for full, _, _, t in self._owners:
             if isinstance(t, torch.nn.Parameter) and full not in names.get(id(t), ()):
@@ -208,7 +233,7 @@ class TrainStep:
                 if p.requires_grad and any(n in joint.gradients for n in names[id(p)]):
                     if not p.dtype.is_floating_point:
                         raise error(f"the parameter {names[id(p)][0]} is of {p.dtype}")
-                    parameters.append(Updated(names[id(p)], p))
+                    parameters.append(Updated(names[id(p)], p, self._has_rows(g, joint, names[id(p)], sparse)))
             group = Group(k, self._rule, flags, parameters)
             self._make_states(group, g)
             group.sums = [torch.zeros_like(u.parameter, requires_grad=False) for u in parameters] if self._options.sums else []
@@ -220,8 +245,22 @@ class TrainStep:
                            for g in self.optimizer.param_groups]
         if not groups:
             raise error("the loss depends on no parameter of the optimizer that requires a gradient")
+        check_patterns(sparse, [n for g in groups for u in g.parameters for n in u.names])
         self._trainable = [(n, p, p.requires_grad) for n, p in self._tensors.items() if isinstance(p, torch.nn.Parameter)]
         return groups
+
+    def _has_rows(self, g: dict[str, Any], joint: Joint, names: list[str], sparse: list[str] | None) -> bool:
+        """Whether only the rows of a parameter that a step reads are updated."""
+        rule, found = self._rule, rows_of(joint, names, sparse) is not None
+        if rule.lazy and not found:
+            raise error(f"{rule.torch} updates rows that a step reads: {names[0]} is no table of an embedding with sparse=True, nor named in "
+                        "sparse=")
+        if found and rule.rows is None:
+            able = ", ".join(r.torch for r in rules().values() if r.rows is not None)
+            raise error(f"{rule.torch or rule.name} does not support sparse gradients, which {names[0]} has: {able} do")
+        if found and self._options.sums:
+            raise error(f"accumulate: the gradient of {names[0]} is sparse, and a sum of several would not be: sparse=False")
+        return found and all(number_of(g, item, "") == 0 for item in rule.rows)
 
     # -- the optimizer's state
 
@@ -250,12 +289,26 @@ class TrainStep:
                     continue
                 self._take(g, k, u, there or {})
 
+    def _adopt_scale(self) -> None:
+        """Gives the scaler's scale, and count of good steps, memory of the step's; takes their values where they are others."""
+        if self.scaler is None:
+            return
+        if self.scaler._scale is None:
+            self.scaler._lazy_init_scale_growth_tracker(torch.device("cpu"))
+        if self.scaler._scale is not self._scale or self.scaler._growth_tracker is not self._good:
+            self._scale, self._good = self.scaler._scale.clone(), self.scaler._growth_tracker.clone()
+            self.scaler._scale, self.scaler._growth_tracker = self._scale, self._good
+
     def _is_ours(self, g: Group, k: int, there: dict[str, Any]) -> bool:
         for name, key, _, number in g.states:
             if key == "-":
                 continue
             t = there.get(key)
             ours = g.tensors[name][k] if not number else None
+            if number and g.rule.lazy:
+                if t is None or float(t) != float(g.numbers[name][k]):
+                    return False
+                continue
             if t is None or (t is not ours if ours is not None else t.data_ptr() != g.numbers[name].data_ptr() + k * g.numbers[name].element_size()):
                 return False
         return True
@@ -277,16 +330,16 @@ class TrainStep:
         g.known[k] = None
 
     def _show(self) -> None:
-        """Lets the optimizer's state have this memory, after a step."""
+        """Lets the optimizer's state have this memory, after a step. SparseAdam counts in Python's integers."""
         state = self.optimizer.state
         for g in self._groups:
             for k, u in enumerate(g.parameters):
-                if g.known[k] is not None:
+                if g.known[k] is not None and not g.rule.lazy:
                     continue
                 there = state[u.parameter]
                 for name, key, _, number in g.states:
                     if key != "-":
-                        there[key] = g.numbers[name][k] if number else g.tensors[name][k]
+                        there[key] = g.tensors[name][k] if not number else int(g.numbers[name][k]) if g.rule.lazy else g.numbers[name][k]
                 g.known[k] = there
 
     # -- calls
@@ -308,6 +361,9 @@ class TrainStep:
                 if flag_of(self._rule, g, f) != flags[f.name]:
                     raise error(f"group {k} of the optimizer: {f.key} is {g[f.key]!r}, the step was compiled for "
                                 f"{'another value than 0' if flags[f.name] else '0 or False'}: make another step")
+            if any(g.get(item.key, 0) != 0 for item in self._rule.rows or ()) and any(u.rows for x in self._groups if x.number == k for u in x.parameters):
+                raise error(f"group {k} of the optimizer: {' and '.join(i.key for i in self._rule.rows)} were 0, so that only rows are updated "
+                            "that a step reads: make another step")
         for name, values, key, t in self._owners:
             if values.get(key) is not t:
                 raise error(f"{name} is another tensor than when the step was made: write into it in place")
@@ -344,9 +400,9 @@ class TrainStep:
             for item in g.rule.scalars:
                 if (g.number, item.name) in plan.places:
                     values[plan.places[g.number, item.name]] = number_of(group, item, f"group {g.number}")
-        for what in ("clip_norm", "clip_value"):
+        for what in ("clip_norm", "clip_value", *SCALE):
             if (-1, what) in plan.places:
-                values[plan.places[-1, what]] = float(getattr(self, what))
+                values[plan.places[-1, what]] = float(getattr(self.scaler, SCALE[what])() if what in SCALE else getattr(self, what))
         return torch.tensor(values, dtype=torch.float64)
 
     def _arguments(self, plan: Plan, leaves: list[Any]) -> list[Any]:
@@ -363,8 +419,10 @@ class TrainStep:
                 values.append(groups[key[0]].tensors[key[1]][key[2]])
             elif kind in ("sum", "average"):
                 values.append((groups[key[0]].sums if kind == "sum" else groups[key[0]].averages)[key[1]])
+            elif kind in ("count", "scale", "good"):
+                values.append({"count": self._count, "scale": self._scale, "good": self._good}[kind])
             else:
-                values.append(self._count if kind == "count" else self._scalars(plan))
+                values.append(self._scalars(plan))
         return values
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -372,21 +430,27 @@ class TrainStep:
             self._check_structure()
             of, leaves = self._variants.of(args, kwargs)
             self._adopt()
+            self._adopt_scale()
             values = self._arguments(of.plan, leaves)
-            if self._checks and of.plan is self._plan:
-                from weft.training_check import compare_step
-                compare_step(self, leaves, values)
-                self._checks = False
             results = self._run(of.plan, of.compiled, values)
+            updates = self._count is None or self.accumulated >= self.accumulate
             if self._count is None:
                 self._show()
-            elif self.accumulated >= self.accumulate:
+                self._read_results(results)
+            elif updates:
                 self._update()
-        if self._plan.kind == STEP and self._options.clip_norm:
-            self.grad_norm = results.pop()
+        if self._on_nan == "stop" and updates and self.skipped:
+            raise _weft.CheckError(f"weft.train_step: the loss is {float(results[0])}, and it or a gradient is not finite: nothing has changed")
         if not self.outputs:
             return results[0]
         return torch.utils._pytree.tree_unflatten(results, of.entries.spec)
+
+    def _read_results(self, results: list[Any]) -> None:
+        """Takes what an update says of itself off the results."""
+        if self._options.skips or self._options.scaled:
+            self.skipped = results.pop()
+        if self._options.clip_norm:
+            self.grad_norm = results.pop()
 
     def _of_ones(self, ones: frozenset[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant:
         """The step for sizes that are 1."""
@@ -410,10 +474,9 @@ class TrainStep:
 
     def _update(self) -> None:
         plan = self._apply_plan
-        results = self._run(plan, self._apply_compiled, self._arguments(plan, []))
+        self._adopt_scale()
+        self._read_results(self._run(plan, self._apply_compiled, self._arguments(plan, [])))
         self._show()
-        if self._options.clip_norm:
-            self.grad_norm = results.pop()
 
     @property
     def accumulated(self) -> int:
@@ -601,8 +664,9 @@ def traced_evaluation(step: TrainStep, ones: frozenset[str] = frozenset(), args:
 
 def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
                dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
-               accumulate: int = 1, precision: str | None = None, ema: float | None = None, check: bool = True, rule: str | None = None,
-               path: Any = None, **options: Any) -> TrainStep:
+               accumulate: int = 1, precision: str | None = None, ema: float | None = None, sparse: Iterable[str] | bool | None = None,
+               on_nan: str | None = None, loss_scale: Any = None, check: bool = True, rule: str | None = None, path: Any = None,
+               **options: Any) -> TrainStep:
     """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
 
     module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
@@ -616,10 +680,16 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
 
     clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_; with both, values first.
     accumulate: a call adds its gradients to sums; each accumulate-th call updates by their mean, and step.apply() does earlier.
-    precision: "bf16" computes the module and the loss as under torch.autocast("cpu", torch.bfloat16); eval, too.
+    precision: "bf16" or "f16" computes the module and the loss as under torch.autocast("cpu", torch.bfloat16) or torch.float16; eval, too.
+    loss_scale: a torch.amp.GradScaler, whose scale of the loss the step has: it divides gradients by it, skips updates whose gradients are
+    not finite, and changes it as scaler.update() does. None: of "f16" a new one, step.scaler.
+    on_nan: of a step whose loss or a gradient is not finite. "skip": it changes nothing, and step.skipped says so; "stop": it is an
+    error, too. None: it updates, as PyTorch's does.
     ema: the decay of averages of the parameters, ema * average + (1 - ema) * parameter after each update; eval uses the averages.
-    check: compares loss and gradients of the example with those of backward() while tracing, and the first step with the
-    optimizer's own on copies.
+    sparse: patterns of names of parameters, of which only those rows are updated that a step reads: SGD, Adagrad, SparseAdam. None: those
+    of embeddings with sparse=True; False: none.
+    check: compares loss and gradients of the example with those of backward() while tracing, and a step, on copies, with the optimizer's
+    own.
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
     path: also writes a shared object that trains without Python (step.save).
     """
@@ -638,8 +708,17 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
         raise error(f"precision={precision!r}: expected None or {', '.join(map(repr, PRECISIONS.values()))}")
     if ema is not None and not (isinstance(ema, (int, float)) and 0 <= ema < 1):
         raise error(f"ema={ema!r}: expected a decay from 0 to below 1")
-    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule, accumulate,
-                     precision, ema)
+    if on_nan not in (None, "skip", "stop"):
+        raise error(f"on_nan={on_nan!r}: expected None, 'skip' or 'stop'")
+    if loss_scale is not None and not isinstance(loss_scale, torch.amp.GradScaler):
+        raise error(f"loss_scale={loss_scale!r}: expected a torch.amp.GradScaler")
+    if loss_scale is not None and not loss_scale.is_enabled():
+        raise error("loss_scale: the scaler is not enabled")
+    if sparse is True or isinstance(sparse, str):
+        raise error(f"sparse={sparse!r}: expected a list of names of parameters, or False")
+    named = [] if sparse is False else None if sparse is None else list(sparse)
+    step = TrainStep(module, loss, optimizer, args, kwargs, Asked(dynamic_shapes, clip_norm, clip_value, outputs, accumulate, precision, ema,
+                                                                  named, on_nan, loss_scale, check, rule))
     if path is not None:
         step.save(path)
     return step

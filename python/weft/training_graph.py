@@ -13,6 +13,8 @@ from weft.joint import Joint, Role, error
 from weft.model import in_python
 from weft.results import Output, root_of
 from weft.sizes import Unsupported, type_text
+from weft import training_blocks
+from weft.training_rows import rows_of, sums
 
 
 # ---- optimisers ----
@@ -37,17 +39,21 @@ def _items(text: str) -> list[Item]:
 
 
 class Rule(NamedTuple):
-    """A row of the optimiser table."""
+    """A row of the optimiser table. rows: the scalars that must be 0 where only rows with a gradient are updated; None: all are. lazy: the
+    optimiser updates no others."""
     name: str
     torch: str
     scalars: list[Item]
     flags: list[Item]
+    rows: list[Item] | None
+    lazy: bool
 
 
 @functools.cache
 def rules() -> dict[str, Rule]:
-    rows = [Rule(r["name"], r["torch"], _items(r["scalars"]), _items(r["flags"])) for r in _weft.optimizers()]
-    return {r.name: r for r in rows}
+    made = [Rule(r["name"], r["torch"], _items(r["scalars"]), _items(r["flags"]), None if r["rows"] is None else _items(r["rows"]), r["lazy"])
+            for r in _weft.optimizers()]
+    return {r.name: r for r in made}
 
 
 def rule_of(optimizer: Any, name: str | None) -> Rule:
@@ -95,9 +101,10 @@ def flag_of(rule: Rule, group: dict[str, Any], item: Item) -> bool:
 # ---- what is updated ----
 
 class Updated(NamedTuple):
-    """A parameter with a gradient: all of its names, and what it is."""
+    """A parameter with a gradient: all of its names, and what it is. rows: only those with a gradient are updated."""
     names: list[str]
     parameter: torch.nn.Parameter
+    rows: bool = False
 
 
 class Group:
@@ -115,18 +122,26 @@ class Group:
 
 class Slot(NamedTuple):
     """An argument of a graph. kind: "param" and "buffer" with name, "input" with index, "state" with (group, name, number of the
-    parameter), "numbers" with (group, name), "sum" and "average" with (group, number of the parameter), "count", "scalars"."""
+    parameter), "numbers" with (group, name), "sum" and "average" with (group, number of the parameter), "count", "scalars", "scale" of the
+    loss, "good" steps since it changed."""
     kind: str
     key: Any
 
 
 class Options(NamedTuple):
-    """What a step does besides the update. sums: gradients of several calls are summed; ema: the decay of the averages, or None."""
+    """What a step does besides the update. sums: gradients of several calls are summed; ema: the decay of the averages, or None; skips: a
+    step whose loss or gradients are not finite updates nothing; scaled: nor does one whose gradients are not, of a loss with a scale."""
     clip_norm: bool
     clip_value: bool
     outputs: bool
     sums: bool
     ema: float | None
+    skips: bool
+    scaled: bool
+
+
+# Numbers of a scale of the loss, by the methods of torch.amp.GradScaler.
+SCALE = {"growth_factor": "get_growth_factor", "backoff_factor": "get_backoff_factor", "growth_interval": "get_growth_interval"}
 
 
 class StepLowering(fx.Lowering):
@@ -149,7 +164,10 @@ class StepLowering(fx.Lowering):
         super()._outputs(node)
         self.written = every
         updates = list(self._updates())
+        lost = self._lost() if plan.buffers else None
         for argument, value in plan.buffers.items():
+            if lost is not None:
+                self.env[value] = self._kept(lost, self.env[self._arguments_of()[argument]], self.env[value])
             if not self._may_assign(argument, value):
                 raise Unsupported(None, f"the buffer {plan.labels[self._arguments_of()[argument]]}: its new value is of another type")
             self._assign(argument, value)
@@ -162,6 +180,12 @@ class StepLowering(fx.Lowering):
             return super()._output(node, again)
         finally:
             node.name = kept
+
+    def _call(self, node: Node) -> None:
+        if node.target is training_blocks.blocks:
+            self.env[node] = training_blocks.lower(self, node)
+        else:
+            super()._call(node)
 
     def _replace(self, argument: int, value: Any) -> None:
         order = self.orders.get(argument)
@@ -180,31 +204,100 @@ class StepLowering(fx.Lowering):
             return
         placeholders = self._arguments_of()
         given = lambda slot: self.env[placeholders[plan.argument[slot]]]
-        if plan.kind == APPLY:
-            gradients = self._means(given)
-        else:
-            gradients = {id(u.parameter): self._sum([self.env[plan.joint.gradients[n]] for n in u.names if n in plan.joint.gradients])
-                         for g in plan.groups for u in g.parameters}
+        rows: dict[int, Any] = {}
+        gradients = self._means(given) if plan.kind == APPLY else self._unscaled(self._gradients(rows), given)
         if plan.options.sums:
             yield from self._sums(gradients, given)
         if plan.kind == ACCUMULATE:
             return
+        skip = self._skipped(gradients)
         gradients = self._clipped(gradients)
         for g in plan.groups:
-            options: dict[str, Any] = dict(g.flags)
-            for item in g.rule.scalars:
-                options[item.name] = self._scalar_of(g.number, item.name)
-            parameters = [Slot("param", u.names[0]) for u in g.parameters]
-            states = []
-            for name, _, _, number in g.states:
-                states += [Slot("numbers", (g.number, name))] if number else [
-                    Slot("state", (g.number, name, k)) for k in range(len(g.parameters))]
-            made = self._checked(None, self.trace.optimizer_step, g.rule.name, options, [given(s) for s in parameters],
-                                 [gradients[id(u.parameter)] for u in g.parameters], [given(s) for s in states])
-            yield from zip([plan.argument[s] for s in (*parameters, *states)], made)
-            for k, new in enumerate(made[:len(parameters)] if plan.options.ema is not None else ()):
-                slot = Slot("average", (g.number, k))
-                yield plan.argument[slot], self._averaged(given(slot), new)
+            yield from self._group(g, gradients, rows, skip, given)
+        if skip is not None:
+            self._result("skipped", skip)
+        if plan.options.scaled:
+            yield from self._rescaled(skip, given)
+
+    def _group(self, g: Group, gradients: dict[int, Any], rows: dict[int, Any], skip: Any, given: Any) -> Iterator[tuple[int, Any]]:
+        """The new values of a group's parameters, states and averages."""
+        plan, n = self.plan, len(g.parameters)
+        options: dict[str, Any] = dict(g.flags)
+        for item in g.rule.scalars:
+            options[item.name] = self._scalar_of(g.number, item.name)
+        of_rows = [rows.get(id(u.parameter)) for u in g.parameters]
+        slots = [(Slot("param", u.names[0]), r) for u, r in zip(g.parameters, of_rows)]
+        for name, _, _, number in g.states:
+            slots += [(Slot("numbers", (g.number, name)), None)] if number else [
+                (Slot("state", (g.number, name, k)), r) for k, r in enumerate(of_rows)]
+        old = [given(s) if r is None else self._called("rows_take", given(s), r[0]) for s, r in slots]
+        new = self._checked(None, self.trace.optimizer_step, g.rule.name, options, old[:n], [gradients[id(u.parameter)] for u in g.parameters],
+                            old[n:])
+        for k, ((slot, r), before, value) in enumerate(zip(slots, old, new)):
+            value = self._kept(skip, before, value)
+            if r is not None:
+                value = self._called("rows_put", given(slot), r[1], value)
+            yield plan.argument[slot], value
+            if plan.options.ema is not None and k < n:
+                average = Slot("average", (g.number, k))
+                yield plan.argument[average], self._kept(skip, given(average), self._averaged(given(average), value))
+
+    def _gradients(self, rows: dict[int, Any]) -> dict[int, Any]:
+        """Gradients by parameter; of a parameter with rows, these in `rows`, and their sums."""
+        plan, made = self.plan, {}
+        for u in (u for g in plan.groups for u in g.parameters):
+            if u.rows:
+                pieces = rows_of(plan.joint, u.names, u.names)
+                at, to, made[id(u.parameter)] = sums(self, pieces, u.parameter)
+                rows[id(u.parameter)] = at, to
+            else:
+                made[id(u.parameter)] = self._sum([self.env[plan.joint.gradients[n]] for n in u.names if n in plan.joint.gradients])
+        return made
+
+    def _called(self, op: str, *args: Any) -> Any:
+        return self._checked(None, self.trace.call, op, args, {})
+
+    def _result(self, name: str, value: Any) -> None:
+        self.trace.output(name, value)
+        self.results.append(Output("tensor", self.noutput))
+        self.noutput += 1
+
+    # -- steps that are skipped, the scale of the loss
+
+    def _kept(self, skip: Any, old: Any, new: Any) -> Any:
+        return new if skip is None else self._made("where.self", skip, old, new)
+
+    def _bad(self, value: Any) -> Any:
+        """Whether an element is not finite."""
+        return self._made("any", self._made("logical_not", self._made("isfinite", value)))
+
+    def _lost(self) -> Any:
+        """Whether the loss is not finite; None: nobody asks."""
+        return self._bad(self.env[self.plan.joint.outputs[0]]) if self.plan.options.skips and self.plan.kind in (STEP, ACCUMULATE) else None
+
+    def _skipped(self, gradients: dict[int, Any]) -> Any:
+        if not (self.plan.options.skips or self.plan.options.scaled):
+            return None
+        bad, lost = [self._bad(g) for g in gradients.values()], self._lost()
+        return self._made("any", self._made("stack", bad + [lost] * (lost is not None)))
+
+    def _unscaled(self, gradients: dict[int, Any], given: Any) -> dict[int, Any]:
+        """As torch.amp.GradScaler.unscale_."""
+        if not self.plan.options.scaled:
+            return gradients
+        inverse = self._made("_to_copy", self._made("reciprocal", self._made("_to_copy", given(Slot("scale", None)), dtype="f64")), dtype="f32")
+        return {k: self._made("mul.Tensor", g, self._made("_to_copy", inverse, dtype=self.trace.dtype(g))) for k, g in gradients.items()}
+
+    def _rescaled(self, skip: Any, given: Any) -> Iterator[tuple[int, Any]]:
+        """As torch.amp.GradScaler.update: a scale that would not be finite does not grow."""
+        scale, good = Slot("scale", None), Slot("good", None)
+        by = lambda what: self._made("_to_copy", self._made("mul.Tensor", self._made("_to_copy", given(scale), dtype="f64"),
+                                                            self._scalar_of(-1, what)), dtype="f32")
+        count, larger = self._made("add.Scalar", given(good), 1), by("growth_factor")
+        full = self._made("ge.Tensor", self._made("_to_copy", count, dtype="f64"), self._scalar_of(-1, "growth_interval"))
+        grown = self._made("where.self", self._made("logical_and", full, self._made("isfinite", larger)), larger, given(scale))
+        yield self.plan.argument[scale], self._made("where.self", skip, by("backoff_factor"), grown)
+        yield self.plan.argument[good], self._made("where.self", self._made("logical_or", skip, full), self._made("zeros_like", count), count)
 
     def _sums(self, gradients: dict[int, Any], given: Any) -> Iterator[tuple[int, Any]]:
         """The sums of gradients, and how many there are, after one more call, or after the update."""
@@ -255,9 +348,7 @@ class StepLowering(fx.Lowering):
             norm = self._made("linalg_vector_norm", self._made("stack", norms), 2)
             most = self._made("_to_copy", self._scalar_of(-1, "clip_norm"), dtype=self.trace.dtype(norm))
             factor = self._made("clamp", self._made("div.Tensor", most, self._made("add.Scalar", norm, 1e-6)), None, 1.0)
-            self.trace.output("grad_norm", norm)
-            self.results.append(Output("tensor", self.noutput))
-            self.noutput += 1
+            self._result("grad_norm", norm)
             gradients = {k: self._made("mul.Tensor", g, self._made("_to_copy", factor, dtype=self.trace.dtype(g)))
                          for k, g in gradients.items()}
         return gradients
@@ -346,10 +437,20 @@ class Plan:
         self.results = {r: name for n, name in reversed(list(zip(values, labels))) if isinstance(n, Node) for r in (n, root_of(n))}
         self.buffers = {self.argument[Slot("buffer", joint.roles[n].name)]: to for n, to in joint.buffers.items()}
         end.args = (values,)
+        if loss:
+            self._in_blocks(values)
         self.written = [*self.buffers, *(k for k, s in enumerate(self.slots) if self._is_written(s))]
 
+    def _in_blocks(self, values: list[Any]) -> None:
+        """Lets a linear layer with cross entropy be a loop over rows, where the logits are large."""
+        joint = self.joint
+        made = training_blocks.rewrite(joint.gm, [*values, *joint.gradients.values(), *joint.buffers.values()])
+        joint.gradients = {n: made.get(g, g) for n, g in joint.gradients.items()}
+        joint.outputs = [made.get(n, n) for n in joint.outputs]
+        self.results = {made.get(n, n): name for n, name in self.results.items()}
+
     def _is_written(self, slot: Slot) -> bool:
-        if slot.kind in ("sum", "count") or slot.kind in ("state", "numbers", "average") and self.kind in (STEP, APPLY):
+        if slot.kind in ("sum", "count") or slot.kind in ("state", "numbers", "average", "scale", "good") and self.kind in (STEP, APPLY):
             return True
         return slot.kind == "param" and self.kind in (STEP, APPLY) and slot.key in {u.names[0] for g in self.groups for u in g.parameters}
 
@@ -373,11 +474,28 @@ class Plan:
                     self._add(Slot("average", (g.number, k)), f"ema.{u.names[0]}", g.averages[k])
         if options.sums:
             self._add(Slot("count", None), "accumulated", torch.empty(()))
-        for what, there in (("clip_norm", options.clip_norm), ("clip_value", options.clip_value)):
-            if there and updates:
-                self.places[-1, what] = len(self.places)
+        if options.scaled:
+            scale = self._add(Slot("scale", None), "weft.loss_scale", torch.empty(()))
+            self._scale_loss(scale)
+            if updates:
+                self._add(Slot("good", None), "weft.good_steps", torch.empty((), dtype=torch.int32))
+        asked = [("clip_norm", options.clip_norm), ("clip_value", options.clip_value), *((k, options.scaled) for k in SCALE)]
+        for what in (w for w, there in asked if there and updates):
+            self.places[-1, what] = len(self.places)
         if self.places:
             self.scalars = self._add(Slot("scalars", None), "scalars", torch.empty(len(self.places), dtype=torch.float64))
+
+    def _scale_loss(self, scale: Node) -> None:
+        """Makes the scale the gradient of the loss."""
+        seed, value = self.joint.seed, scale
+        if seed is None:
+            return
+        v = seed.meta["val"]
+        if v.dtype != torch.float32:
+            with seed.graph.inserting_after(seed):
+                value = seed.graph.call_function(torch.ops.aten._to_copy.default, (scale,), {"dtype": v.dtype})
+            value.meta["val"] = v
+        seed.replace_all_uses_with(value)
 
     def _add(self, slot: Slot, label: str, value: torch.Tensor) -> Node:
         gm = self.joint.gm
@@ -394,6 +512,7 @@ def without_forward(groups: list[Group]) -> Joint:
     from torch._subclasses.fake_tensor import FakeTensorMode
     mode, graph, joint = FakeTensorMode(), Graph(), Joint()
     joint.roles, joint.buffers, joint.gradients, joint.symbols, joint.where = {}, {}, {}, {}, {}
+    joint.sparse, joint.seed = set(), None
     joint.outputs, joint.conditions, joint.loss, joint.out_spec = [], [], None, None
     for k, u in enumerate(u for g in groups for u in g.parameters):
         n = graph.placeholder(f"p_{k}")
@@ -409,7 +528,7 @@ def compiled(plan: Plan) -> Any:
     from weft import dynamo
     gm = plan.joint.gm
     for n in gm.graph.nodes:
-        if why := fx.why_not(n) or dynamo._on_meta(n):
+        if n.target is not training_blocks.blocks and (why := fx.why_not(n) or dynamo._on_meta(n)):
             raise error(f"{_where(n)}{n.target}: {why}")
     try:
         with in_python():

@@ -18,6 +18,7 @@ typedef struct {
 	bool *inner;  /* by ConstId: a body reads it */
 	bool *bias;   /* by ConstId: what ONNX's layers add to a product */
 	bool *moving; /* by ConstId: statistics of a normalisation that evaluates */
+	bool *table;  /* by ConstId: an embedding of the file has a sparse gradient */
 	Step *out;
 } Choosing;
 
@@ -32,6 +33,15 @@ static void note_moving(Choosing *c, const Graph *g, Node n)
 			const Node x = node_arg(g, n, name[k]);
 			c->moving[x.i ? node_const(g, x).i : 0] = true;
 		}
+}
+
+/* Marks the tables of embeddings with sparse=True. */
+static void note_table(Choosing *c, const Graph *g, Node n)
+{
+	if (op_arg_index(node_op(g, n), "sparse") < 0 || !node_bool(g, n, "sparse"))
+		return;
+	const Node x = node_arg(g, n, "weight");
+	c->table[x.i ? node_const(g, x).i : 0] = true;
 }
 
 static bool is_onnx_op(const Graph *g, Node n, const char *name)
@@ -67,6 +77,7 @@ static void note_constants(Choosing *c, const Graph *g, bool *to)
 			note_constants(c, body, c->inner);
 		to[node_const(g, n).i] = true;
 		note_moving(c, g, n);
+		note_table(c, g, n);
 		note_bias(c, g, n);
 	}
 }
@@ -261,6 +272,15 @@ static const char *item_names(Ctx *ctx, const OptimList *a, const OptimList *b)
 	return all.data;
 }
 
+/* Sets *out to what an argument says: true or false. */
+static bool read_flag(const Choosing *c, const char *what, const SpecArg *a, bool *out)
+{
+	const bool yes = a->word ? !strcmp(a->word->name, "true") : a->number == 1,
+		   no = a->word ? !strcmp(a->word->name, "false") : a->number == 0;
+	*out = yes;
+	return yes || no || ctx_error(c->ctx, what, "%s is true or false", a->key);
+}
+
 /* Sets what arguments say of an optimiser; said[]: by flag. */
 static bool read_options(const Choosing *c, const char *what, const Spec *s, StepGroup *g,
 			 bool *said)
@@ -277,12 +297,10 @@ static bool read_options(const Choosing *c, const char *what, const Spec *s, Ste
 					: a->key;
 			TRY(read_number(c, what, a, name, &g->scalar[scalar]));
 		} else if (flag >= 0) {
-			const bool yes = a->word ? !strcmp(a->word->name, "true") : a->number == 1,
-				   no = a->word ? !strcmp(a->word->name, "false") : a->number == 0;
-			if (!yes && !no)
-				return ctx_error(c->ctx, what, "%s is true or false", a->key);
-			g->flag[flag] = yes;
+			TRY(read_flag(c, what, a, &g->flag[flag]));
 			said[flag] = true;
+		} else if (a->key && !strcmp(a->key, "sparse")) {
+			TRY(read_flag(c, what, a, &g->sparse));
 		} else {
 			return ctx_error(c->ctx, what, "%s has no option %s: there are %s",
 					 g->of->name, a->key ? a->key : "without a name",
@@ -343,6 +361,7 @@ static bool read_group(const Choosing *c, const char *text, const StepGroup *bas
 	memcpy(g->flag, base->flag, sizeof g->flag);
 	memcpy(said, base_said, sizeof said);
 	g->of = base->of;
+	g->sparse = base->sparse;
 	for (uint32_t k = 0; k < s->narg; k++) {
 		if (strcmp(s->arg[k].key, "optimizer") != 0)
 			continue;
@@ -408,13 +427,43 @@ static void warn_shared(const Choosing *c, const bool *trained)
 			names.data);
 }
 
-static void fill(const Choosing *c, StepGroup *g, const bool *of)
+/* Returns the first scalar that is not 0 and must be where only rows are updated; NULL: all are 0,
+ * as far as the optimiser updates rows at all. */
+static const char *scalar_against_rows(const Choosing *c, const StepGroup *g)
+{
+	const OptimList scalars = optim_list(c->ctx->scratch, g->of->scalars),
+			zero = optim_list(c->ctx->scratch, g->of->rows ? g->of->rows : "");
+	for (uint32_t k = 0; k < zero.n; k++) {
+		const StepNumber *n = &g->scalar[optim_item(&scalars, zero.item[k].name)];
+		if (n->input || n->schedule || n->number != 0)
+			return zero.item[k].name;
+	}
+	return NULL;
+}
+
+/* Gives a group its parameters, and says of which only rows are updated. */
+static bool fill(const Choosing *c, StepGroup *g, const bool *of)
 {
 	const uint32_t n = c->g->ir->constant.n;
+	const char *against = scalar_against_rows(c, g);
+	const bool must = g->sparse || g->of->lazy, may = g->of->rows && !against;
+	RowsAsked *rows = arena_calloc(c->ctx->arena, n, sizeof *rows);
+	if (g->sparse && !g->of->rows)
+		return ctx_error(c->ctx, c->ctx->file,
+				 "sparse: %s changes rows that have no gradient, too", g->of->name);
+	if (g->sparse && against)
+		return ctx_error(c->ctx, c->ctx->file,
+				 "sparse: %s is not 0, so that rows change that have no gradient",
+				 against);
 	g->param = ARENA_ARRAY(c->ctx->arena, ConstId, n);
-	for (uint32_t k = 1; k < n; k++)
-		if (of[k])
-			g->param[g->nparam++] = (ConstId){k};
+	g->rows = rows;
+	for (uint32_t k = 1; k < n; k++) {
+		if (!of[k])
+			continue;
+		g->param[g->nparam++] = (ConstId){k};
+		rows[k] = must ? ROWS_MUST : may && c->table[k] ? ROWS_MAY : ROWS_ALL;
+	}
+	return true;
 }
 
 static bool choose_groups(Choosing *c)
@@ -451,10 +500,10 @@ static bool choose_groups(Choosing *c)
 			named[i] &= trained[i];
 			trained[i] &= !named[i];
 		}
-		fill(c, g, named);
+		TRY(fill(c, g, named));
 	}
 	set_flags(c->ctx, &all[0], said);
-	fill(c, &all[0], trained);
+	TRY(fill(c, &all[0], trained));
 	c->out->group = all;
 	for (uint32_t k = 0; k <= t->ngroup; k++)
 		if (all[k].nparam)
@@ -565,6 +614,7 @@ bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 		      .inner = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .bias = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .moving = arena_calloc(ctx->scratch, n, sizeof(bool)),
+		      .table = arena_calloc(ctx->scratch, n, sizeof(bool)),
 		      .out = out};
 	*out = (Step){.outputs = texts->outputs, .skips = texts->skips};
 	note_constants(&c, g, c.read);

@@ -19,76 +19,26 @@
 
 #include "ir/build/state.h"
 #include "ir/build/verify.h"
-#include "ir/interp/tensor.h"
 #include "ir/op/op.h"
 #include "ops/rules/expand_priv.h"
+#include "transform/step/making.h"
 #include "transform/step/skip.h"
 #include "transform/transform.h"
 
-#define COUNTER "weft.step"
-
-/* A new value of an input. */
-typedef struct {
-	uint32_t input;
-	Node value;
-	bool always; /* also of a step that is skipped */
-} Write;
-
-typedef struct {
-	const Step *s;
-	Ctx *ctx;
-	Graph *g;
-	Build b;       /* at the end of g */
-	uint32_t nown; /* inputs of the model itself, which come first */
-	Node scale;    /* of the loss, state; none: it has none */
-	Node skip;     /* bool[], whether nothing is updated; none: something is */
-	Node lost;     /* bool[], whether the loss is not finite; none: nobody asks */
-	Node count;    /* the count of steps, f64[]; none: nobody has asked yet */
-	const void *zeros;
-	uint64_t nzeros; /* bytes */
-	ARRAY(Write) write;
-} Making;
-
-/* ---- state ---- */
-
-static int32_t input_named(const Graph *g, const char *name)
-{
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (!strcmp(g->input.data[k].name, name))
-			return (int32_t)k;
-	return -1;
-}
-
-/* Checks that no input or state has the name. */
-static bool is_free(const Graph *g, const char *name)
-{
-	return input_named(g, name) < 0 ||
-	       ctx_error(g->ir->ctx, g->ir->ctx->file,
-			 "an input or state of the model is called %s, as the step's own would be",
-			 name);
-}
-
-/* Returns the input that holds the constant as state, or -1. */
-static int32_t state_of(const Graph *g, ConstId c)
-{
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (g->input.data[k].kind != INPUT_USER && g->input.data[k].init.i == c.i)
-			return (int32_t)k;
-	return -1;
-}
+/* ---- parameters ---- */
 
 /* Makes a constant state. */
 static bool make_state(Graph *g, ConstId c)
 {
 	const Const of = *ir_const_of(g->ir, c);
-	const int32_t there = state_of(g, c);
+	const int32_t there = making_state_of(g, c);
 	if (there >= 0)
 		return graph_writer(g, (uint32_t)there) < 0 ||
 		       ctx_error(g->ir->ctx, g->ir->ctx->file,
 				 "the model itself writes %s, so a step cannot train it: leave it "
 				 "out (--trainable)",
 				 of.name);
-	TRY(is_free(g, of.name));
+	TRY(making_is_free(g, of.name));
 	const Node in = graph_add_input(g, of.name, INPUT_PARAM,
 					ir_type_ints(g->ir, of.dtype, of.rank, of.dim));
 	g->input.data[g->input.n - 1].init = c;
@@ -110,120 +60,6 @@ static bool make_parameters_state(Graph *g, const Step *s)
 			for (uint32_t i = 0; i < s->group[k].nparam; i++)
 				if (s->group[k].param[i].i == c)
 					TRY(make_state(g, (ConstId){c}));
-	return true;
-}
-
-/* Returns the contents of a state, in which all elements are the number. */
-static const void *contents(Making *m, DType d, int64_t n, double begins)
-{
-	Arena *a = m->ctx->arena;
-	const uint64_t bytes = (uint64_t)n * dtype_size(d);
-	if (begins == 0) {
-		if (bytes > m->nzeros || !m->zeros) {
-			m->zeros = arena_calloc(a, bytes + 1, 1);
-			m->nzeros = bytes;
-		}
-		return m->zeros;
-	}
-	Tensor t = {.dtype = d, .rank = 1, .dim = {n}, .data = arena_calloc(a, bytes + 1, 1)};
-	for (int64_t i = 0; i < n; i++)
-		tensor_set_f64(&t, i, begins);
-	return t.data;
-}
-
-static int64_t numel(uint32_t rank, const int64_t *dim)
-{
-	int64_t n = 1;
-	for (uint32_t k = 0; k < rank; k++)
-		n *= dim[k];
-	return n;
-}
-
-/* Adds state of the step's own, with these contents. */
-static bool add_state_of(Making *m, const char *name, DType d, uint32_t rank, const int64_t *dim,
-			 const void *data, Node *out)
-{
-	Graph *g = m->g;
-	TRY(is_free(g, name));
-	const ConstId c =
-		ir_const(g->ir, (Const){.name = name,
-					.dtype = d,
-					.rank = rank,
-					.dim = arena_dup(m->ctx->arena, dim, rank * sizeof *dim),
-					.bytes = (uint64_t)numel(rank, dim) * dtype_size(d),
-					.data = data,
-					.is_param = true,
-					.is_buffer = true});
-	*out = graph_add_input(g, name, INPUT_BUFFER, ir_type_ints(g->ir, d, rank, dim));
-	g->input.data[g->input.n - 1].init = c;
-	return true;
-}
-
-/* Adds state of the step's own, with one number as contents. */
-static bool add_state(Making *m, const char *name, DType d, uint32_t rank, const int64_t *dim,
-		      double begins, Node *out)
-{
-	const void *data = contents(m, d, numel(rank, dim), begins);
-	return add_state_of(m, name, d, rank, dim, data, out);
-}
-
-static uint32_t input_of(const Graph *g, Node n)
-{
-	uint32_t k = 0;
-	while (g->input.data[k].node.i != n.i)
-		k++;
-	return k;
-}
-
-static void set_input(Making *m, uint32_t input, Node value)
-{
-	array_push(m->ctx->scratch, &m->write, ((Write){input, value, false}));
-}
-
-/* Does as set_input, also for a step that is skipped. */
-static void set_always(Making *m, Node state, Node value)
-{
-	array_push(m->ctx->scratch, &m->write, ((Write){input_of(m->g, state), value, true}));
-}
-
-/* ---- numbers ---- */
-
-/* Adds the count of steps before this one, and counts. */
-static bool add_count(Making *m)
-{
-	Node state;
-	if (m->count.i)
-		return true;
-	TRY(add_state(m, COUNTER, DT_i64, 0, (int64_t[]){0}, 0, &state));
-	m->count = b_convert(&m->b, state, DT_f64);
-	set_input(m, input_of(m->g, state), b_bin_scalar(&m->b, OP_add, state, 1));
-	return true;
-}
-
-/* Sets *out to the node of a number, f64 without dimensions; to none if the number is known. */
-static bool number_node(Making *m, const StepNumber *n, Node *out)
-{
-	*out = (Node){0};
-	if (n->input) {
-		const int32_t at = input_named(m->g, n->input);
-		TRY(at >= (int32_t)m->nown || is_free(m->g, n->input));
-		*out = at >= 0 ? m->g->input.data[at].node
-			       : graph_add_input(m->g, n->input, INPUT_USER,
-						 ir_type(m->g->ir, DT_f64, 0, NULL));
-		return true;
-	}
-	if (!n->schedule)
-		return true;
-	TRY(add_count(m));
-	*out = formula_value(&m->b, n->schedule, &m->count, n->argument);
-	return out->i;
-}
-
-static bool number_value(Making *m, const StepNumber *n, Node *out)
-{
-	TRY(number_node(m, n, out));
-	if (!out->i)
-		*out = b_scalar(&m->b, DT_f64, n->number);
 	return true;
 }
 
@@ -263,7 +99,7 @@ static bool add_label(Graph *g, const StepLoss *l, Node x, Node *out)
 	for (uint32_t k = 0; k < t.n; k++)
 		if (k != classes)
 			dim[rank++] = t.dim[k];
-	TRY(is_free(g, "label"));
+	TRY(making_is_free(g, "label"));
 	*out = graph_add_input(g, "label", INPUT_USER,
 			       ir_type(g->ir, l->of->classes ? DT_i64 : t.dtype, rank, dim));
 	return true;
@@ -341,12 +177,6 @@ static void name_outputs(Graph *g, uint32_t first)
 
 /* ---- gradients ---- */
 
-/* The gradients of a step, in the order of groups. */
-typedef struct {
-	uint32_t n;
-	Node *g;
-} Gradients;
-
 /* Names all operators without a derivative, if there are several; the first one was refused
  * already, as error number `errors`. */
 static void refuse_operators(const Graph *g, const Wrt *wrt, uint32_t errors)
@@ -368,7 +198,7 @@ static Graph *gradients(Graph *g, const Step *s, uint32_t *first, uint32_t *seed
 	     *output = arena_calloc(a, g->output.n + 1, sizeof *output);
 	for (uint32_t k = 0; k < s->ngroup; k++)
 		for (uint32_t i = 0; i < s->group[k].nparam; i++)
-			input[state_of(g, s->group[k].param[i])] = true;
+			input[making_state_of(g, s->group[k].param[i])] = true;
 	output[0] = true;
 	*first = g->output.n;
 	*seed = g->input.n;
@@ -382,12 +212,40 @@ static Graph *gradients(Graph *g, const Step *s, uint32_t *first, uint32_t *seed
 	return v;
 }
 
+/* Finds the parameters of which only rows are updated that the step reads. Their gradients become
+ * sums of these rows. sums: gradients of several batches are summed. */
+static bool find_rows(Making *m, const Gradients *all, bool sums)
+{
+	for (uint32_t k = 0, at = 0; k < m->s->ngroup; k++) {
+		const StepGroup *s = &m->s->group[k];
+		for (uint32_t i = 0; i < s->nparam; i++, at++) {
+			const char *name = ir_const_of(m->g->ir, s->param[i])->name;
+			if (!s->rows[s->param[i].i] || (sums && s->rows[s->param[i].i] == ROWS_MAY))
+				continue;
+			if (sums)
+				return ctx_error(m->ctx, m->ctx->file,
+						 "the gradient of %s is of few rows, and a sum of "
+						 "several would not be: leave out sparse or "
+						 "--accumulate",
+						 name);
+			if (!rows_find(&m->b, all->g[at], &all->rows[at], &all->g[at]) &&
+			    s->rows[s->param[i].i] == ROWS_MUST)
+				return ctx_error(m->ctx, m->ctx->file,
+						 "%s, which updates rows: the step reads %s not "
+						 "only by rows, so that its gradient has all of "
+						 "them",
+						 s->of->name, name);
+		}
+	}
+	return true;
+}
+
 /* ---- the scale of the loss, steps that are skipped ---- */
 
 static bool add_scale(Making *m)
 {
-	return !m->s->scaled || add_state(m, "weft.loss_scale", DT_f32, 0, (int64_t[]){0},
-					  m->s->scale[0], &m->scale);
+	return !m->s->scaled || making_add_state(m, "weft.loss_scale", DT_f32, 0, (int64_t[]){0},
+						 m->s->scale[0], &m->scale);
 }
 
 /* Replaces the cotangent of the loss, an input, by 1, or by the scale of the loss. */
@@ -434,10 +292,10 @@ static bool rescale(Making *m)
 	Node good, out[2];
 	if (!m->scale.i)
 		return true;
-	TRY(add_state(m, "weft.good_steps", DT_i32, 0, (int64_t[]){0}, 0, &good));
+	TRY(making_add_state(m, "weft.good_steps", DT_i32, 0, (int64_t[]){0}, 0, &good));
 	skip_rescale(&m->b, m->scale, good, m->skip, m->s->scale, out);
-	set_always(m, m->scale, out[0]);
-	set_always(m, good, out[1]);
+	making_set_always(m, m->scale, out[0]);
+	making_set_always(m, good, out[1]);
 	return true;
 }
 
@@ -463,7 +321,7 @@ static bool clip_values(Making *m, const Gradients *all)
 	Node most;
 	if (!m->s->clip_value)
 		return true;
-	TRY(number_value(m, m->s->clip_value, &most));
+	TRY(making_number(m, m->s->clip_value, &most));
 	for (uint32_t k = 0; k < all->n; k++)
 		all->g[k] = of_two(m, "minimum(maximum(x, -y), y)", all->g[k],
 				   b_convert(&m->b, most, node_dtype(m->g, all->g[k])));
@@ -488,103 +346,12 @@ static bool clip_norm(Making *m, const Gradients *all, Node *norm)
 	}
 	const Node stacked = b_concat(&m->b, each, all->n, 0);
 	*norm = of_two(m, "linalg_vector_norm(x, 2)", stacked, stacked);
-	TRY(number_value(m, m->s->clip_norm, &most));
+	TRY(making_number(m, m->s->clip_norm, &most));
 	factor = of_two(m, "clamp(y/(x + 1e-6), none, 1.0)", *norm, b_convert(&m->b, most, d));
 	for (uint32_t k = 0; k < all->n; k++)
 		all->g[k] = b_bin(&m->b, OP_mul, all->g[k],
 				  b_convert(&m->b, factor, node_dtype(m->g, all->g[k])));
 	return true;
-}
-
-/* ---- updates ---- */
-
-/* Adds the states of a group: those that are there under its flags, in order. */
-static bool add_states(Making *m, const StepGroup *s, const Node *p, Node *state, uint32_t *n)
-{
-	Arena *a = m->ctx->arena;
-	const OptimList scalars = optim_list(a, s->of->scalars),
-			flags = optim_list(a, s->of->flags), states = optim_list(a, s->of->states);
-	DType count = DT_f64; /* of numbers: as PyTorch's in a model of that dtype */
-	for (uint32_t k = 0; k < s->nparam; k++)
-		if (node_dtype(m->g, p[k]) != DT_f64)
-			count = DT_f32;
-	*n = 0;
-	for (uint32_t j = 0; j < states.n; j++) {
-		const OptimItem *i = &states.item[j];
-		if (!optim_holds(&flags, s->flag, i->condition))
-			continue;
-		const int of = optim_item(&scalars, i->value);
-		const double begins = of < 0 ? strtod(i->value, NULL) : s->scalar[of].number;
-		if (i->number) {
-			TRY(add_state(m, arena_printf(a, "optimizer.%u.%s", s->number, i->name),
-				      count, 1, (int64_t[]){s->nparam}, begins, &state[(*n)++]));
-			continue;
-		}
-		for (uint32_t k = 0; k < s->nparam; k++) {
-			const Const c = *ir_const_of(m->g->ir, s->param[k]);
-			TRY(add_state(m, arena_printf(a, "state.%s.%s", c.name, i->key), c.dtype,
-				      c.rank, c.dim, begins, &state[(*n)++]));
-		}
-	}
-	return true;
-}
-
-/* Moves the averages of parameters towards their new values. */
-static bool average(Making *m, const StepGroup *s, const Node *value)
-{
-	Node stays, state;
-	if (!m->s->ema)
-		return true;
-	TRY(number_value(m, m->s->ema, &stays));
-	for (uint32_t k = 0; k < s->nparam; k++) {
-		const Const c = *ir_const_of(m->g->ir, s->param[k]);
-		const DType d = c.dtype == DT_f64 ? DT_f64 : DT_f32;
-		TRY(add_state_of(m, arena_printf(m->ctx->arena, "ema.%s", c.name), c.dtype, c.rank,
-				 c.dim, c.data, &state));
-		const Node old = b_convert(&m->b, state, d), new = b_convert(&m->b, value[k], d),
-			   one = b_scalar(&m->b, DT_f64, 1),
-			   part = b_bin(&m->b, OP_sub, one, stays),
-			   apart = b_bin(&m->b, OP_sub, new, old),
-			   share = b_convert(&m->b, part, d),
-			   step = b_bin(&m->b, OP_mul, apart, share),
-			   now = b_bin(&m->b, OP_add, old, step);
-		set_input(m, input_of(m->g, state), b_convert(&m->b, now, c.dtype));
-	}
-	return true;
-}
-
-static bool update_group(Making *m, const StepGroup *s, const Node *gradient)
-{
-	Arena *a = m->ctx->scratch;
-	const OptimList scalars = optim_list(a, s->of->scalars);
-	const uint32_t most = OPTIM_MAX_ITEMS * s->nparam;
-	Node *p = ARENA_ARRAY(a, Node, s->nparam), *state = ARENA_ARRAY(a, Node, most),
-	     *out = ARENA_ARRAY(a, Node, s->nparam + most), scalar[OPTIM_MAX_ITEMS] = {{0}};
-	double number[OPTIM_MAX_ITEMS];
-	uint32_t nstate;
-	for (uint32_t k = 0; k < s->nparam; k++)
-		p[k] = m->g->input.data[state_of(m->g, s->param[k])].node;
-	TRY(add_states(m, s, p, state, &nstate));
-	for (uint32_t k = 0; k < scalars.n; k++) {
-		number[k] = s->scalar[k].number;
-		TRY(number_node(m, &s->scalar[k], &scalar[k]));
-	}
-	TRY(optim_step(&m->b,
-		       &(OptimStep){.of = s->of,
-				    .flag = s->flag,
-				    .scalar = scalar,
-				    .number = number,
-				    .n = s->nparam,
-				    .p = p,
-				    .g = gradient,
-				    .state = state,
-				    .nstate = nstate},
-		       out));
-	for (uint32_t k = 0; k < s->nparam; k++)
-		set_input(m, input_of(m->g, p[k]), out[k]);
-	for (uint32_t k = 0; k < nstate; k++)
-		set_input(m, input_of(m->g, state[k]), out[s->nparam + k]);
-	return average(m, s, out);
 }
 
 /* ---- the graph ---- */
@@ -619,6 +386,7 @@ static Step reached(Graph *v, const Step *s, uint32_t first, Gradients *all)
 	out.group = ARENA_ARRAY(a, StepGroup, s->ngroup);
 	out.ngroup = 0;
 	all->g = ARENA_ARRAY(v->ir->ctx->scratch, Node, v->output.n);
+	all->rows = arena_calloc(v->ir->ctx->scratch, v->output.n + 1, sizeof *all->rows);
 	all->n = 0;
 	for (uint32_t j = 0; j < s->ngroup; j++) {
 		StepGroup g = s->group[j];
@@ -626,7 +394,7 @@ static Step reached(Graph *v, const Step *s, uint32_t first, Gradients *all)
 		g.nparam = 0;
 		for (uint32_t i = 0; i < s->group[j].nparam; i++) {
 			const ConstId c = s->group[j].param[i];
-			const Node n = v->output.data[place[state_of(v, c)]].node;
+			const Node n = v->output.data[place[making_state_of(v, c)]].node;
 			if (is_zero(v, n)) {
 				drop[c.i] = true;
 				text_printf(&names, "%s%s", names.n ? ", " : "",
@@ -693,7 +461,7 @@ static bool update(Making *m, const Gradients *all)
 	Node norm;
 	TRY(find_skip(m, all) && clip_values(m, all) && clip_norm(m, all, &norm));
 	for (uint32_t k = 0, at = 0; k < m->s->ngroup; at += m->s->group[k++].nparam)
-		TRY(update_group(m, &m->s->group[k], all->g + at));
+		TRY(making_update(m, &m->s->group[k], all->g + at, all->rows + at));
 	TRY(rescale(m));
 	put_outputs(m, norm);
 	graph_dce(m->g);
@@ -713,18 +481,19 @@ static const char *sum_name(Making *m, ConstId param)
 static bool accumulate(Making *m, const Gradients *all, ConstId *sum)
 {
 	Node weight;
-	TRY(number_value(m, &(StepNumber){.input = "weight"}, &weight));
+	TRY(making_number(m, &(StepNumber){.input = "weight"}, &weight));
 	for (uint32_t k = 0, at = 0; k < m->s->ngroup; k++)
 		for (uint32_t i = 0; i < m->s->group[k].nparam; i++, at++) {
 			const ConstId param = m->s->group[k].param[i];
 			const Const c = *ir_const_of(m->g->ir, param);
 			Node state;
-			TRY(add_state(m, sum_name(m, param), c.dtype, c.rank, c.dim, 0, &state));
-			const uint32_t input = input_of(m->g, state);
+			TRY(making_add_state(m, sum_name(m, param), c.dtype, c.rank, c.dim, 0,
+					     &state));
+			const uint32_t input = making_input_of(m->g, state);
 			sum[at] = m->g->input.data[input].init;
 			const Node by = b_convert(&m->b, weight, c.dtype),
 				   term = b_bin(&m->b, OP_mul, all->g[at], by);
-			set_input(m, input, b_bin(&m->b, OP_add, state, term));
+			making_set(m, input, b_bin(&m->b, OP_add, state, term));
 		}
 	put_outputs(m, (Node){0});
 	graph_dce(m->g);
@@ -744,14 +513,16 @@ static Node state_input(Graph *g, ConstId c, InputKind kind)
  * 0. */
 static bool apply(Making *m, const ConstId *sum)
 {
-	Gradients all = {.g = ARENA_ARRAY(m->ctx->scratch, Node, m->g->ir->constant.n)};
+	const uint32_t most = m->g->ir->constant.n;
+	Gradients all = {.g = ARENA_ARRAY(m->ctx->scratch, Node, most),
+			 .rows = arena_calloc(m->ctx->scratch, most, sizeof *all.rows)};
 	for (uint32_t k = 0; k < m->s->ngroup; k++)
 		for (uint32_t i = 0; i < m->s->group[k].nparam; i++)
 			state_input(m->g, m->s->group[k].param[i], INPUT_PARAM);
 	for (uint32_t k = 0; k < m->s->ngroup; k++)
 		for (uint32_t i = 0; i < m->s->group[k].nparam; i++) {
 			const Node state = state_input(m->g, sum[all.n], INPUT_BUFFER);
-			set_always(m, state, b_zeros(&m->b, node_type_id(m->g, state)));
+			making_set_always(m, state, b_zeros(&m->b, node_type_id(m->g, state)));
 			all.g[all.n++] = state;
 		}
 	return update(m, &all);
@@ -761,7 +532,7 @@ static bool apply(Making *m, const ConstId *sum)
 static void begin_apply(Making *m, Graph *g)
 {
 	const ConstId scale =
-		m->scale.i ? m->g->input.data[input_of(m->g, m->scale)].init : (ConstId){0};
+		m->scale.i ? m->g->input.data[making_input_of(m->g, m->scale)].init : (ConstId){0};
 	m->g = m->b.g = g;
 	m->write.n = m->nown = 0;
 	m->lost = (Node){0};
@@ -787,6 +558,7 @@ bool transform_step(Graph *g, const Step *s, Graph **step, Graph **applies)
 				 "the loss depends on no parameter that is trained");
 	m.s = &left;
 	m.nown = v->input.n;
+	TRY(find_rows(&m, &all, applies));
 	unscale(&m, &all);
 	if (s->skips)
 		m.lost = skip_not_finite(&m.b, &v->output.data[0].node, 1);
@@ -803,7 +575,7 @@ void transform_step_averages(Graph *g, const Graph *step)
 	for (uint32_t k = 1; k < g->ir->constant.n; k++) {
 		Const *c = &g->ir->constant.data[k];
 		const char *name = arena_printf(g->ir->ctx->arena, "ema.%s", c->name);
-		if (*c->name && input_named(step, name) >= 0)
+		if (*c->name && making_input_named(step, name) >= 0)
 			c->name = name;
 	}
 }

@@ -22,6 +22,13 @@ typedef struct {
 	double argument[OPTIM_MAX_ITEMS]; /* of the schedule */
 } StepNumber;
 
+/* Whether only those rows of a parameter are updated that a step reads. */
+typedef enum {
+	ROWS_ALL,
+	ROWS_MAY, /* if the step reads it by rows alone, as the file says of embeddings */
+	ROWS_MUST
+} RowsAsked;
+
 /* Parameters that are updated by one rule. */
 typedef struct {
 	uint32_t number;  /* in names of state */
@@ -30,7 +37,9 @@ typedef struct {
 	StepNumber scalar[OPTIM_MAX_ITEMS]; /* by scalar of the optimiser */
 	bool flag[OPTIM_MAX_ITEMS];         /* by flag of the optimiser */
 	uint32_t nparam;
-	ConstId *param; /* in the order of the file */
+	ConstId *param;        /* in the order of the file */
+	bool sparse;           /* `sparse` is set */
+	const RowsAsked *rows; /* by ConstId */
 } StepGroup;
 
 /* The loss: of the model's output number `output`. */

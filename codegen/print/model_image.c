@@ -709,7 +709,7 @@ static const char *name_user_ops(const Program *p)
 	Text t;
 	text_init(&t, p->ir->ctx->arena);
 	for (uint32_t k = 0; k < n; k++)
-		if (!op[k]->divided)
+		if (!op[k]->own)
 			text_printf(&t, "%s%s %s", t.n ? ", " : "", op[k]->name, op[k]->def.symbol);
 	return t.n ? t.data : NULL;
 }

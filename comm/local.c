@@ -1,30 +1,36 @@
-/* Ranks of one machine (weft_comm.h). Between each two ranks and in each direction there is a ring of
- * bytes in memory that all ranks share: of one process, or of /dev/shm. A sender copies into it, and
- * the receiver out of it, while they wait. A message is the number of its bytes and these bytes.
+/* Ranks of one machine (weft_comm.h). Between each two ranks and in each direction there is a ring
+ * of bytes in memory that all ranks share: of one process, or of /dev/shm. A sender copies into it,
+ * and the receiver out of it, while they wait. A message is the number of its bytes and these
+ * bytes.
  *
- * Exchanges of one rank are executed in their order. Nobody sleeps: a rank that waits gives its
- * processor to others (sched_yield). A process holds a lock of the shared file, which ends with the
- * process, however it ends. */
+ * Exchanges of one rank are executed in their order. A rank that waits looks for some microseconds
+ * whether bytes move, and then sleeps until another rank has moved some. A process holds a lock of
+ * the shared file, which ends with the process, however it ends. */
 #include "weft_comm.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { RING = 256 << 10, LINE = 64, MOST_RANKS = 1024, MOST_PENDING = 64 };
+enum { LINE = 64, MOST_RANKS = 1024, MOST_PENDING = 64 };
+/* Bytes of a ring: at most what caches of two processors share well, of many ranks less. */
+enum { MOST_RING = 1 << 20, LEAST_RING = 32 << 10, ALL_RINGS = 64 << 20 };
+enum { SPIN = 2000, SLEEP_NS = 20000000 };
 
 /* Bytes from one rank to another. The counts are of all bytes ever. */
 typedef struct {
 	_Alignas(LINE) _Atomic uint64_t written;
 	_Alignas(LINE) _Atomic uint64_t read;
-	_Alignas(LINE) char byte[RING];
+	_Alignas(LINE) char byte[];
 } Ring;
 
 typedef struct {
@@ -36,6 +42,10 @@ typedef struct {
 	char why[400];
 	_Atomic int32_t pid[MOST_RANKS];
 	_Atomic int32_t gone[MOST_RANKS]; /* 1: has closed */
+	struct {
+		_Alignas(LINE) _Atomic uint32_t rung; /* changes when a rank wakes this one */
+		_Atomic uint32_t sleeps;              /* 1: wants to be woken */
+	} bell[MOST_RANKS];
 } Shared;
 
 #define MADE 0x776566742d636f6dull
@@ -61,12 +71,13 @@ typedef struct {
 struct WeftRank {
 	WeftComm comm;
 	Shared *shared;
-	Ring *ring;    /* [from * ranks + to] */
+	char *ring;    /* [from * ranks + to], of Ring and `room` bytes each */
+	uint64_t room; /* a power of two */
 	size_t bytes;  /* of the memory */
 	int file;      /* -1: threads of one process */
 	double timeout;
-	Place *give, *take; /* by rank */
-	int64_t begun, complete; /* exchanges: the last of each */
+	Place *give, *take;            /* by rank */
+	int64_t begun, complete;       /* exchanges: the last of each */
 	Pending pending[MOST_PENDING]; /* exchange k: [k % MOST_PENDING] */
 };
 
@@ -96,6 +107,7 @@ static void end_all(Shared *s, const char *why)
 		return;
 	snprintf(s->why, sizeof s->why, "%s", why);
 	atomic_store_explicit(&s->ended, 2, memory_order_release);
+	/* Ranks that sleep wake up in a while by themselves. */
 }
 
 static int fails(const WeftRank *r, WeftStatus *status)
@@ -108,8 +120,7 @@ static int fails(const WeftRank *r, WeftStatus *status)
 /* Whether the process of another rank is there: it holds its lock. */
 static bool is_there(const WeftRank *r, int32_t other)
 {
-	struct flock lock = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = other, .l_len = 1};
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = other, .l_len = 1};
 	if (atomic_load(&r->shared->gone[other]))
 		return false;
 	return r->file < 0 || fcntl(r->file, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
@@ -121,17 +132,20 @@ static bool waits_in_vain(const WeftRank *r, double since, char *why, size_t n)
 {
 	const bool late = now() - since > r->timeout;
 	for (int32_t k = 0; k < r->comm.ranks; k++) {
-		const bool wanted = r->give[k].exchange <= r->begun || r->take[k].exchange <= r->begun;
+		const bool wanted =
+			r->give[k].exchange <= r->begun || r->take[k].exchange <= r->begun;
 		const bool there = k == r->comm.rank || !wanted || is_there(r, k);
 		const int pid = atomic_load(&r->shared->pid[k]);
 		if (there && (!late || !wanted || k == r->comm.rank))
 			continue;
 		if (there)
-			snprintf(why, n, "rank %d (process %d) did not come within %.3g s, and rank %d waits for it",
+			snprintf(why, n,
+				 "rank %d (process %d) did not come within %.3g s, and rank %d "
+				 "waits for it",
 				 k, pid, r->timeout, r->comm.rank);
 		else
-			snprintf(why, n, "rank %d (process %d) has ended, and rank %d waits for it", k, pid,
-				 r->comm.rank);
+			snprintf(why, n, "rank %d (process %d) has ended, and rank %d waits for it",
+				 k, pid, r->comm.rank);
 		return true;
 	}
 	return false;
@@ -141,7 +155,9 @@ static bool waits_in_vain(const WeftRank *r, double since, char *why, size_t n)
 
 static Ring *ring_of(const WeftRank *r, int32_t from, int32_t to)
 {
-	return &r->ring[(int64_t)from * r->comm.ranks + to];
+	const size_t each = sizeof(Ring) + r->room;
+	return (Ring *)(void *)(r->ring +
+				((size_t)from * (size_t)r->comm.ranks + (size_t)to) * each);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -150,31 +166,40 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* Copies as many of n bytes into a ring as there is room. Returns their number. */
-static uint64_t ring_put(Ring *g, const char *data, uint64_t n)
+static uint64_t ring_put(Ring *g, uint64_t size, const char *data, uint64_t n)
 {
 	const uint64_t at = atomic_load_explicit(&g->written, memory_order_relaxed);
-	const uint64_t room = RING - (at - atomic_load_explicit(&g->read, memory_order_acquire));
-	const uint64_t m = least(n, room), first = least(m, RING - at % RING);
+	const uint64_t room = size - (at - atomic_load(&g->read));
+	const uint64_t m = least(n, room), first = least(m, size - at % size);
 	if (!m)
 		return 0;
-	memcpy(g->byte + at % RING, data, first);
+	memcpy(g->byte + at % size, data, first);
 	memcpy(g->byte, data + first, m - first);
-	atomic_store_explicit(&g->written, at + m, memory_order_release);
+	atomic_store(&g->written, at + m);
 	return m;
 }
 
 /* Copies as many of n bytes out of a ring as there are. Returns their number. */
-static uint64_t ring_get(Ring *g, char *data, uint64_t n)
+static uint64_t ring_get(Ring *g, uint64_t size, char *data, uint64_t n)
 {
 	const uint64_t at = atomic_load_explicit(&g->read, memory_order_relaxed);
-	const uint64_t there = atomic_load_explicit(&g->written, memory_order_acquire) - at;
-	const uint64_t m = least(n, there), first = least(m, RING - at % RING);
+	const uint64_t there = atomic_load(&g->written) - at;
+	const uint64_t m = least(n, there), first = least(m, size - at % size);
 	if (!m)
 		return 0;
-	memcpy(data, g->byte + at % RING, first);
+	memcpy(data, g->byte + at % size, first);
 	memcpy(data + first, g->byte, m - first);
-	atomic_store_explicit(&g->read, at + m, memory_order_release);
+	atomic_store(&g->read, at + m);
 	return m;
+}
+
+/* Wakes a rank, if it sleeps: bytes were moved. */
+static void wake(Shared *s, int32_t rank)
+{
+	if (!atomic_exchange(&s->bell[rank].sleeps, 0))
+		return;
+	atomic_fetch_add(&s->bell[rank].rung, 1);
+	syscall(SYS_futex, &s->bell[rank].rung, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 static Pending *pending(WeftRank *r, int64_t exchange)
@@ -197,7 +222,8 @@ static bool advance(WeftRank *r, int32_t other, bool give)
 {
 	Place *p = give ? &r->give[other] : &r->take[other];
 	bool any = false;
-	for (place_next(r, p, give, other); p->exchange <= r->begun; place_next(r, p, give, other)) {
+	for (place_next(r, p, give, other); p->exchange <= r->begun;
+	     place_next(r, p, give, other)) {
 		Pending *e = pending(r, p->exchange);
 		Part *part = give ? &e->give[other] : &e->take[other];
 		Ring *g = give ? ring_of(r, r->comm.rank, other) : ring_of(r, other, r->comm.rank);
@@ -208,7 +234,8 @@ static bool advance(WeftRank *r, int32_t other, bool give)
 				  : part->data + (p->done - sizeof p->length);
 		const uint64_t n = head ? sizeof p->length - p->done
 					: part->bytes + sizeof p->length - p->done;
-		const uint64_t m = give ? ring_put(g, data, n) : ring_get(g, data, n);
+		const uint64_t m =
+			give ? ring_put(g, r->room, data, n) : ring_get(g, r->room, data, n);
 		p->done += m;
 		any |= m > 0;
 		if (p->done == sizeof p->length && p->length != part->bytes) {
@@ -237,8 +264,10 @@ static bool progress(WeftRank *r)
 	bool any = false;
 	for (int32_t k = 1; k < r->comm.ranks; k++) {
 		const int32_t other = (r->comm.rank + k) % r->comm.ranks;
-		any |= advance(r, other, true);
-		any |= advance(r, other, false);
+		const bool gave = advance(r, other, true), took = advance(r, other, false);
+		if (gave || took)
+			wake(r->shared, other);
+		any |= gave || took;
 	}
 	while (r->complete < r->begun && !pending(r, r->complete + 1)->left)
 		r->complete++;
@@ -250,6 +279,19 @@ static bool progress(WeftRank *r)
 static bool has_ended(const WeftRank *r)
 {
 	return atomic_load_explicit(&r->shared->ended, memory_order_relaxed) != 0;
+}
+
+/* Sleeps until a rank moves bytes, or for a while, unless bytes move now. */
+static void rest(WeftRank *r)
+{
+	Shared *s = r->shared;
+	const int32_t self = r->comm.rank;
+	const struct timespec most = {.tv_nsec = SLEEP_NS};
+	const uint32_t rung = atomic_load(&s->bell[self].rung);
+	atomic_store(&s->bell[self].sleeps, 1);
+	if (!progress(r))
+		syscall(SYS_futex, &s->bell[self].rung, FUTEX_WAIT, rung, &most, NULL, 0);
+	atomic_store(&s->bell[self].sleeps, 0);
 }
 
 /* Waits until exchange number `last` is complete. */
@@ -264,11 +306,12 @@ static int finish(WeftRank *r, int64_t last, WeftStatus *status)
 			idle = 0;
 			continue;
 		}
-		if (++idle % 64 == 0)
-			sched_yield();
-		if (idle == 1)
+		if (++idle == 1)
 			since = now();
-		if (idle % 4096 || now() - looked < 0.02)
+		if (idle < SPIN)
+			continue;
+		rest(r);
+		if (now() - looked < 0.02)
 			continue;
 		looked = now();
 		/* What a rank gave before it ended is there. */
@@ -328,10 +371,18 @@ static void local_abort(void *user, const char *why)
 
 /* ---- ranks ---- */
 
+static uint64_t ring_room(int32_t ranks)
+{
+	uint64_t room = MOST_RING;
+	while (room > LEAST_RING && room * (uint64_t)ranks * (uint64_t)ranks > ALL_RINGS)
+		room /= 2;
+	return room;
+}
+
 static size_t shared_bytes(int32_t ranks, size_t *rings)
 {
 	*rings = (sizeof(Shared) + LINE - 1) / LINE * LINE;
-	return *rings + (size_t)ranks * (size_t)ranks * sizeof(Ring);
+	return *rings + (size_t)ranks * (size_t)ranks * (sizeof(Ring) + ring_room(ranks));
 }
 
 /* Makes a rank in shared memory, which it owns from here on; NULL if there is no memory. */
@@ -365,7 +416,8 @@ static WeftRank *rank_new(Shared *s, int32_t rank, int32_t ranks, double timeout
 		r->pending[k] = (Pending){part, part + n, 0};
 	for (size_t k = 0; k < 2 * n; k++)
 		r->give[k].exchange = 1;
-	r->ring = (Ring *)(void *)((char *)s + rings);
+	r->ring = (char *)s + rings;
+	r->room = ring_room(ranks);
 	atomic_store(&s->pid[rank], (int32_t)getpid());
 	return r;
 }
@@ -376,8 +428,10 @@ static bool are_sane(int32_t rank, int32_t ranks, double timeout, WeftStatus *st
 		return true;
 	char why[160];
 	snprintf(why, sizeof why,
-		 "rank %d of %d with a time-out of %g s: expected 0 <= rank < ranks <= %d, and a time "
-		 "above 0", rank, ranks, timeout, MOST_RANKS);
+		 "rank %d of %d with a time-out of %g s: expected 0 <= rank < ranks <= %d, and a "
+		 "time "
+		 "above 0",
+		 rank, ranks, timeout, MOST_RANKS);
 	told(status, WEFT_ERR_ARGUMENT, why);
 	return false;
 }
@@ -442,7 +496,8 @@ static int memory_make(const char *name, size_t bytes, WeftStatus *status)
 {
 	const int file = shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 	if (file < 0) {
-		complain(status, name, errno == EEXIST ? "another job has this name" : "no shared memory",
+		complain(status, name,
+			 errno == EEXIST ? "another job has this name" : "no shared memory",
 			 errno == EEXIST ? 0 : errno);
 		return -1;
 	}
@@ -469,8 +524,9 @@ static int memory_find(const char *name, size_t bytes, double until, WeftStatus 
 			close(file);
 		if (now() < until)
 			continue;
-		complain(status, name, size > 0 ? "the job has another number of ranks"
-						: "rank 0 did not begin within the time-out",
+		complain(status, name,
+			 size > 0 ? "the job has another number of ranks"
+				  : "rank 0 did not begin within the time-out",
 			 0);
 		return -1;
 	}
@@ -499,8 +555,7 @@ static WeftRank *rank_map(int file, const char *name, int32_t rank, int32_t rank
 	size_t rings;
 	const double until = now() + timeout;
 	const size_t bytes = shared_bytes(ranks, &rings);
-	struct flock lock = {
-		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = rank, .l_len = 1};
 	Shared *s = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
 	WeftRank *r = NULL;
 	if (s != MAP_FAILED) {
@@ -535,8 +590,8 @@ WeftRank *weft_rank_open(const char *name, int32_t rank, int32_t ranks, double t
 		return NULL;
 	const double until = now() + timeout;
 	const size_t bytes = shared_bytes(ranks, &rings);
-	const int file = rank ? memory_find(name, bytes, until, status)
-			      : memory_make(name, bytes, status);
+	const int file =
+		rank ? memory_find(name, bytes, until, status) : memory_make(name, bytes, status);
 	WeftRank *r = file < 0 ? NULL : rank_map(file, name, rank, ranks, timeout, status);
 	const bool all = r && all_join(r, name, until, status);
 	if (!rank && file >= 0)

@@ -1,9 +1,9 @@
-/* Providers of communication (WeftComm of weft_model.h) between ranks of one machine: threads of one
- * process, or processes that share memory. Part of libweft.
+/* Providers of communication (WeftComm of weft_model.h) between ranks of one machine: threads of
+ * one process, or processes that share memory. Part of libweft.
  *
  *     WeftRank *rank[2];
  *     weft_ranks_threads(2, 60, rank, &status);
- *     ... in thread k: WeftContext context = {.size = sizeof context, .comm = weft_rank_comm(rank[k])};
+ *     ... in thread k: context.comm = weft_rank_comm(rank[k]); model->run(..., &context, ...)
  *     weft_rank_close(rank[k]);
  *
  * In a process of several, `weft_rank_open("/job7", k, 2, 60, &status)`. A call that waits for a
@@ -28,9 +28,9 @@ typedef struct WeftRank WeftRank;
  * with a sentence in *status (which may be NULL), after which there are none. */
 int weft_ranks_threads(int32_t ranks, double timeout, WeftRank **rank, WeftStatus *status);
 /* Joins the job of that name ("/" and letters, as of shm_open) as one of its ranks, which are
- * processes of one machine, and waits until all have joined, or for the time-out. The name is in use
- * until then, and no longer. Returns NULL after an error: with a sentence in *status (which may be
- * NULL). */
+ * processes of one machine, and waits until all have joined, or for the time-out. The name is in
+ * use until then, and no longer. Returns NULL after an error: with a sentence in *status (which may
+ * be NULL). */
 WeftRank *weft_rank_open(const char *name, int32_t rank, int32_t ranks, double timeout,
 			 WeftStatus *status);
 /* Returns the provider, for WeftContext.comm of one call of `run` at a time; valid until

@@ -286,16 +286,16 @@ typedef enum {
 /* WeftComm.flags */
 enum {
 	WEFT_COMM_DEVICE = 1, /* to[] and from[] may be addresses of a device */
-	WEFT_COMM_CHECKS = 2  /* an exchange of which two ranks give different numbers of bytes fails
-				 on both. Without the flag, models compare the numbers by an exchange
-				 of 24 bytes in front of each of theirs */
+	WEFT_COMM_CHECKS = 2  /* an exchange fails on both of two ranks that give different numbers
+				 of bytes. Without the flag, models compare the numbers by an
+				 exchange of 24 bytes in front of each of theirs */
 };
 
-/* A provider of communication between the processes (ranks) that work on one computation. All ranks
- * make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the thread
- * that called `run` calls these functions: for collectives of the model (docs/tutorials/distributed.md), which
- * do so in program order, and in user operators (WeftOpContext.comm). A `run` that fails calls
- * `abort`. Providers: weft_comm.h. */
+/* A provider of communication between the processes (ranks) that work on one computation. All
+ * ranks make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the
+ * thread that called `run` calls these functions: for collectives of the model, in program order
+ * (docs/tutorials/distributed.md), and in user operators (WeftOpContext.comm). A `run` of a model
+ * with collectives that fails calls `abort`. Providers: weft_comm.h. */
 typedef struct WeftComm {
 	uint32_t size;       /* of this structure */
 	uint32_t flags;

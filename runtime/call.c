@@ -415,33 +415,16 @@ static void count(uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit((_Atomic uint64_t *)counter, n, memory_order_relaxed);
 }
 
-/* Does as `run`. Other ranks, which would wait for this one, fail with it. */
-static int run_rank(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
-		    WeftTensor *outputs, void *workspace, const WeftContext *given,
-		    WeftStatus *status)
-{
-	const WeftComm *c = given && WEFT_HAS(given->size, WeftContext, comm) ? given->comm : NULL;
-	WeftStatus told = {0};
-	if (!c || !c->abort)
-		return run(in, sizes, inputs, outputs, workspace, given, status);
-	const int code = run(in, sizes, inputs, outputs, workspace, given, &told);
-	if (code)
-		c->abort(c->user, told.message);
-	if (status)
-		*status = told;
-	return code;
-}
-
 int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
 		WeftTensor *outputs, void *workspace, const WeftContext *given, WeftStatus *status)
 {
 	WeftCounters *c =
 		given && WEFT_HAS(given->size, WeftContext, counters) ? given->counters : NULL;
 	if (!c)
-		return run_rank(in, sizes, inputs, outputs, workspace, given, status);
+		return run(in, sizes, inputs, outputs, workspace, given, status);
 	const int64_t begin = region_now();
 	count(&c->busy, 1);
-	const int code = run_rank(in, sizes, inputs, outputs, workspace, given, status);
+	const int code = run(in, sizes, inputs, outputs, workspace, given, status);
 	count(&c->busy, (uint64_t)-1);
 	count(&c->ns, (uint64_t)(region_now() - begin));
 	count(&c->failed, code != WEFT_OK);

@@ -149,8 +149,7 @@ typedef struct {
 				  "code may fix", false},                                          \
 		{"--output-names A,B", "call the outputs so", false},                              \
 		{"--ops LIBRARY", "a shared library of operators (weft_op.h; repeatable)", false}, \
-		{"--ranks N", "ranks of a group of which the model does not say it "               \
-			      "(docs/tutorials/distributed.md)", false},                                     \
+		{"--ranks N", "ranks of groups of which the model does not say it", false},        \
 		{"--ignore-guard TEXT", "do not check this condition on the inputs, which weft "   \
 					"cannot express (repeatable)", false},                     \
 		{"--loop-bound NODE=N", "most rounds of that loop on data, for gradients "         \

@@ -57,7 +57,7 @@ typedef struct UserOp {
 	 * arguments behind the tensors are part, parts and count, as runtime/lapack.h says: several
 	 * tasks may compute the matrices of one call, each with a workspace of its own.
 	 * needs_lapack: the function calls a library that must be there. collective: all ranks make
-	 * the call, or none (runtime/comm.h). */
+	 * the call, or none (runtime/comm/comm.h). */
 	bool own, divided, needs_lapack, collective;
 } UserOp;
 

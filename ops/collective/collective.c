@@ -2,16 +2,17 @@
  * torch.compile and torch.export leave in graphs. They are kept until decompose for the sake of
  * their derivatives. Then they are calls that move bytes (ops/user/comm.c), and arithmetic:
  *
- *   all_reduce       every rank gathers all and reduces all; where there is much to move, rank r gets
- *                    slice r of all, reduces it, and gathers the slices
+ *   all_reduce       every rank gathers all and reduces all; where there is much to move, rank r
+ *                    gets slice r of all, reduces it, and gathers the slices. Two ranks swap, and
+ *                    each adds
  *   reduce_scatter   all_to_all, and a reduction
  *
  * Values are reduced in the order of ranks, by kernels of the model: all providers of communication
  * give the same bits. A result is complete where its node is, so wait_tensor is its operand.
  *
- * The group of a collective is a name, which the provider knows when the model runs (WeftComm.group).
- * The number of ranks in it is a constant of the graph, which that call checks; rank is not in the
- * graph, so all ranks run one model. */
+ * The group of a collective is a name, which the provider knows when the model runs
+ * (WeftComm.group). The number of ranks in it is a constant of the graph, which that call checks;
+ * rank is not in the graph, so all ranks run one model. */
 #include "ops/aten/priv.h"
 #include "ops/prim/priv.h"
 #include "ops/rules/batch.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 
 /* From so many bytes on each rank reduces a slice. Below, one exchange instead of two: the latency
- * of an exchange is that of some 100 KB. With two ranks as many bytes are moved either way. */
+ * of an exchange is that of some 100 KB. Two ranks move as many bytes either way. */
 enum { SLICES_FROM = 256 << 10 };
 
 static bool always(const Graph *g, Node n)
@@ -86,8 +87,10 @@ static bool shape_exchanged(Infer *f)
 	TRY(infer_ints(f, "output_split_sizes", &take, &ntake));
 	TRY(infer_ints(f, "input_split_sizes", &give, &ngive));
 	if (!ngive || ngive != ntake)
-		return infer_fail(f, "%u sizes of what is given and %u of what is taken: expected "
-				  "one of each for every rank", ngive, ntake);
+		return infer_fail(f,
+				  "%u sizes of what is given and %u of what is taken: expected "
+				  "one of each for every rank",
+				  ngive, ntake);
 	for (uint32_t k = 0; k < ngive; k++) {
 		TRY(infer_at_least(f, "a size of a split", give[k], 0));
 		TRY(infer_at_least(f, "a size of a split", take[k], 0));
@@ -105,8 +108,9 @@ INFER(exchanged)
 static const struct {
 	const char *name;
 	ReduceKind kind;
-} kinds[] = {{"sum", REDUCE_SUM},  {"avg", REDUCE_SUM},   {"product", REDUCE_PROD}, {"max", REDUCE_MAX},
-	     {"min", REDUCE_MIN},  {"band", REDUCE_AND}, {"bor", REDUCE_OR},	    {"bxor", REDUCE_XOR}};
+} kinds[] = {{"sum", REDUCE_SUM}, {"avg", REDUCE_SUM}, {"product", REDUCE_PROD},
+	     {"max", REDUCE_MAX}, {"min", REDUCE_MIN}, {"band", REDUCE_AND},
+	     {"bor", REDUCE_OR},  {"bxor", REDUCE_XOR}};
 
 /* Sets *kind to the reduction that the argument reduce_op names. */
 static bool find_kind(Build *b, Node n, ReduceKind *kind)
@@ -138,7 +142,8 @@ static int64_t ranks_of(Build *b, Node n)
 		ranks = *b->g->ir->ranks;
 	if (ranks < 1)
 		b_error(b,
-			"%s: nothing says how many ranks group \"%s\" has: give the number (--ranks N)",
+			"%s: nothing says how many ranks group \"%s\" has: give the number "
+			"(--ranks N)",
 			op_name(node_op(b->g, n)), node_str(b->g, n, "group_name"));
 	return ranks;
 }
@@ -176,7 +181,7 @@ static Node exchange_equal(Build *b, Node x, Node n, int64_t ranks, Sym count)
 	Sym *more = ARENA_ARRAY(b->g->ir->ctx->scratch, Sym, 2 * (r + 1) + 1);
 	for (uint32_t k = 0; k < 2 * (r + 1); k++)
 		more[k] = k % (r + 1) ? count : b_int(b, r);
-	more[2 * (r + 1)] = sym_mul(b->g->ir->syms, count, b_int(b, r));
+	more[2 * (r + 1)] = sym_mul(graph_syms(b->g), count, b_int(b, r));
 	return exchange(b, "all_to_all", x, n, ranks, more, 2 * (r + 1) + 1);
 }
 
@@ -196,18 +201,24 @@ static bool is_complex(const Build *b, Node x)
 	return dtype_is_complex(node_dtype(b->g, x));
 }
 
+/* Returns the sum of all ranks, or their mean if n is to give that. */
+static Node mean_of(Build *b, Node n, Node sum, int64_t ranks)
+{
+	if (!sum.i || !is_kind(b, n, "avg"))
+		return sum;
+	if (!dtype_is_inexact(node_dtype(b->g, sum)))
+		return b_error(b, "%s: avg of integers", op_name(node_op(b->g, n)));
+	return b_bin_scalar(b, OP_div, sum, (double)ranks);
+}
+
 /* Returns rows[ranks, ...] reduced in the order of ranks. */
 static Node reduced(Build *b, Node n, ReduceKind kind, Node rows, int64_t ranks)
 {
-	const bool mean = is_kind(b, n, "avg");
 	if (!rows.i)
 		return rows;
 	const DType d = node_dtype(b->g, rows);
-	if (mean && !dtype_is_inexact(d))
-		return b_error(b, "%s: avg of integers", op_name(node_op(b->g, n)));
-	const bool wide = dtype_is_inexact(d);
-	Node sum = b_convert(b, b_reduce(b, kind, rows, 1, wide ? DT_none : d), d);
-	return mean ? b_bin_scalar(b, OP_div, sum, (double)ranks) : sum;
+	Node sum = b_reduce(b, kind, rows, 1, dtype_is_inexact(d) ? DT_none : d);
+	return mean_of(b, n, b_convert(b, sum, d), ranks);
 }
 
 /* ---- all_reduce ---- */
@@ -215,7 +226,7 @@ static Node reduced(Build *b, Node n, ReduceKind kind, Node rows, int64_t ranks)
 /* Returns flat[n], each rank's, reduced: rank r reduces slice r. */
 static Node reduce_slices(Build *b, Node n, ReduceKind kind, Node flat, int64_t ranks)
 {
-	SymTab *t = b->g->ir->syms;
+	SymTab *t = graph_syms(b->g);
 	const Sym zero = b_int(b, 0), numel = aten_shape(b, flat).dim[0];
 	const Sym slice = sym_ceildiv(t, numel, b_int(b, ranks)),
 		  all = sym_mul(t, slice, b_int(b, ranks)), more = sym_sub(t, all, numel);
@@ -223,8 +234,17 @@ static Node reduce_slices(Build *b, Node n, ReduceKind kind, Node flat, int64_t 
 	Node padded = b_pad(b, flat, &zero, &more, b_scalar(b, node_dtype(b->g, flat), 0));
 	Node theirs = exchange_equal(b, padded, n, ranks, slice);
 	theirs = theirs.i ? b_reshape(b, theirs, 2, rows) : theirs;
-	Node whole = exchange(b, "all_gather", reduced(b, n, kind, theirs, ranks), n, ranks, NULL, 0);
+	Node whole =
+		exchange(b, "all_gather", reduced(b, n, kind, theirs, ranks), n, ranks, NULL, 0);
 	return whole.i ? b_slice(b, b_ravel(b, whole), 0, zero, numel, b_int(b, 1)) : whole;
+}
+
+/* Returns the same of two ranks. Both add the same numbers, in either order. */
+static Node reduce_two(Build *b, Node n, ReduceKind kind, Node flat)
+{
+	const Op op = kind == REDUCE_SUM ? OP_add : OP_mul;
+	Node theirs = exchange(b, "swap", flat, n, 2, NULL, 0);
+	return mean_of(b, n, b_bin(b, op, flat, theirs), 2);
 }
 
 static Node build_all_reduce(Build *b, Node n)
@@ -238,9 +258,11 @@ static Node build_all_reduce(Build *b, Node n)
 	if (is_complex(b, x))
 		return on_pairs(b, n, x);
 	const Sym numel = shape_numel(b, &s);
-	const int64_t bytes = sym_hint(b->g->ir->syms, numel) * dtype_size(node_dtype(b->g, x));
+	const int64_t bytes = sym_hint(graph_syms(b->g), numel) * dtype_size(node_dtype(b->g, x));
 	Node flat = b_ravel(b, x), y;
-	if (ranks > 2 && bytes >= SLICES_FROM)
+	if (ranks == 2 && (kind == REDUCE_SUM || kind == REDUCE_PROD))
+		y = reduce_two(b, n, kind, flat);
+	else if (ranks > 2 && bytes >= SLICES_FROM)
 		y = reduce_slices(b, n, kind, flat, ranks);
 	else
 		y = reduced(b, n, kind, exchange(b, "all_gather", flat, n, ranks, NULL, 0), ranks);
@@ -280,7 +302,7 @@ static bool is_linear(Build *b, Node n)
 	return is_kind(b, n, "sum") || is_kind(b, n, "avg");
 }
 
-/* The loss is the sum of all ranks' losses, as torch.distributed counts. */
+/* Computes cotangents. The loss is the sum of all ranks' losses, as torch.distributed counts. */
 static bool adjoint_all_reduce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	if (!want[0] || !ct[0].i)
@@ -315,7 +337,8 @@ static bool tangent_all_reduce(Build *b, Node n, const Node *t, Node *ty)
 OP(_c10d_functional_all_reduce){
 	.schema = "_c10d_functional.all_reduce(Tensor input, str reduce_op, str group_name, int "
 		  "group_size=0) -> Tensor",
-	.doc = "input of all ranks of a group, reduced by sum, avg, product, max, min, band, bor or "
+	.doc = "input of all ranks of a group, reduced by sum, avg, product, max, min, band, bor "
+	       "or "
 	       "bxor, on each of them",
 	.effect = true,
 	.collective = always,
@@ -341,13 +364,13 @@ static Node build_all_gather(Build *b, Node n)
 	if (is_complex(b, x))
 		return on_pairs(b, n, x);
 	Node y = exchange(b, "all_gather", b_ravel(b, x), n, ranks, NULL, 0);
-	s.dim[0] = sym_mul(b->g->ir->syms, s.dim[0], b_int(b, ranks));
+	s.dim[0] = sym_mul(graph_syms(b->g), s.dim[0], b_int(b, ranks));
 	return y.i ? b_reshape(b, y, s.rank, s.dim) : y;
 }
 
 static Node build_reduce_scatter(Build *b, Node n)
 {
-	SymTab *t = b->g->ir->syms;
+	SymTab *t = graph_syms(b->g);
 	Node x = node_in(b->g, n, 0);
 	const int64_t ranks = ranks_of(b, n);
 	Shape s = aten_shape(b, x);
@@ -366,7 +389,7 @@ static Node build_reduce_scatter(Build *b, Node n)
 
 static Node build_all_to_all(Build *b, Node n)
 {
-	SymTab *t = b->g->ir->syms;
+	SymTab *t = graph_syms(b->g);
 	Node x = node_in(b->g, n, 0);
 	Shape s = aten_shape(b, x);
 	uint32_t ranks;
@@ -468,8 +491,9 @@ OP(_c10d_functional_reduce_scatter_tensor){
 };
 
 OP(_c10d_functional_all_to_all_single){
-	.schema = "_c10d_functional.all_to_all_single(Tensor input, int[] output_split_sizes, int[] "
-		  "input_split_sizes, str group_name) -> Tensor",
+	.schema =
+		"_c10d_functional.all_to_all_single(Tensor input, int[] output_split_sizes, int[] "
+		"input_split_sizes, str group_name) -> Tensor",
 	.aliases = "_c10d_functional_autograd.all_to_all_single",
 	.doc = "slices of input along the first dimension, slice r for rank r of the group, and in "
 	       "their place those that came from the ranks",
@@ -562,9 +586,10 @@ OP(reduce_to){
 
 /* ---- several at once ---- */
 
-/* Adds the operator for each tensor, whose other arguments are n's. */
-static Node each(Build *b, Node n, Op op)
+/* Adds the operator of that name for each tensor, whose other arguments are n's. */
+static Node each(Build *b, Node n, const char *name)
 {
+	const Op op = op_find(name);
 	uint32_t first, count = node_args(b->g, n, "inputs", &first);
 	Node *y = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count + 1);
 	const Attr *attr = batch_attrs(b, n);
@@ -582,7 +607,7 @@ static Node each(Build *b, Node n, Op op)
 
 static Node build_each_all_reduce(Build *b, Node n)
 {
-	return each(b, n, OP__c10d_functional_all_reduce);
+	return each(b, n, "_c10d_functional.all_reduce");
 }
 OP(_c10d_functional_all_reduce_coalesced){
 	.schema = "_c10d_functional.all_reduce_coalesced(Tensor[] inputs, str reduce_op, str "
@@ -595,7 +620,7 @@ OP(_c10d_functional_all_reduce_coalesced){
 
 static Node build_each_all_gather(Build *b, Node n)
 {
-	return each(b, n, OP__c10d_functional_all_gather_into_tensor);
+	return each(b, n, "_c10d_functional.all_gather_into_tensor");
 }
 OP(_c10d_functional_all_gather_into_tensor_coalesced){
 	.schema = "_c10d_functional.all_gather_into_tensor_coalesced(Tensor[] inputs, int "
@@ -608,11 +633,12 @@ OP(_c10d_functional_all_gather_into_tensor_coalesced){
 
 static Node build_each_reduce_scatter(Build *b, Node n)
 {
-	return each(b, n, OP__c10d_functional_reduce_scatter_tensor);
+	return each(b, n, "_c10d_functional.reduce_scatter_tensor");
 }
 OP(_c10d_functional_reduce_scatter_tensor_coalesced){
-	.schema = "_c10d_functional.reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, "
-		  "int group_size, str group_name) -> Tensor[]",
+	.schema =
+		"_c10d_functional.reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, "
+		"int group_size, str group_name) -> Tensor[]",
 	.doc = "reduce_scatter_tensor of each of inputs",
 	.build = build_each_reduce_scatter,
 	.collective = always,

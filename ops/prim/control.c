@@ -35,8 +35,10 @@ static bool infer_body(Infer *f, const char *name, const Graph **body)
 	*body = a->graph;
 	const char *collective = graph_collective(*body);
 	return !collective ||
-	       infer_fail(f, "graph %s communicates by %s: a rank that executes the graph less often "
-			  "than another would leave it waiting, so collectives are not allowed here",
+	       infer_fail(f,
+			  "graph %s communicates by %s: a rank that executes the graph less often "
+			  "than another would leave it waiting, so collectives are not allowed "
+			  "here",
 			  (*body)->name, collective);
 }
 

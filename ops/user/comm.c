@@ -1,7 +1,7 @@
 /* Collectives that are calls (OP_call): weft::all_gather and others, whose functions are in
- * runtime/comm.c, which artifacts carry that call them. All else of a collective, sums above all, is
- * nodes around the call (ops/collective). */
-#include "runtime/comm.h"
+ * runtime/comm/comm.c, which artifacts carry that call them. All else of a collective, sums above
+ * all, is nodes around the call (ops/collective). */
+#include "runtime/comm/comm.h"
 
 #include <string.h>
 
@@ -21,6 +21,8 @@ static const Collective collective[] = {
 	 "T[m] -> T[n]", FN(weft_comm_all_to_all)},
 	{"broadcast", "(Tensor x, int ranks, int[] group, int source) -> Tensor", "T[n] -> T[n]",
 	 FN(weft_comm_broadcast)},
+	{"swap", "(Tensor x, int ranks, int[] group) -> Tensor", "T[n] -> T[n]",
+	 FN(weft_comm_swap)},
 	{"gather", "(Tensor x, int ranks, int[] group, int target) -> Tensor",
 	 "T[n] -> T[ranks, n]", FN(weft_comm_gather)},
 };
@@ -44,7 +46,7 @@ static const UserOp *make(Ctx *ctx, const Collective *from)
 	if (!op)
 		ctx_bug(ctx, "weft::%s is no operator", from->name);
 	UserOp *own = arena_dup(ctx->arena, op, sizeof *op);
-	own->said = from->name;
+	own->said = "collective";
 	own->own = own->collective = true;
 	return own;
 }

@@ -60,9 +60,8 @@ static int64_t python_exchange(void *user, const void *const *to, const uint64_t
 	const PyGILState_STATE gil = PyGILState_Ensure();
 	PyObject *give = views(c, to, to_bytes),
 		 *take = views(c, (const void *const *)from, from_bytes);
-	PyObject *made = give && take
-				 ? PyObject_CallFunctionObjArgs(c->exchange, give, take, NULL)
-				 : NULL;
+	PyObject *made =
+		give && take ? PyObject_CallFunctionObjArgs(c->exchange, give, take, NULL) : NULL;
 	if (made)
 		handle = PyLong_AsLongLong(made);
 	if (PyErr_Occurred()) {
@@ -153,7 +152,7 @@ static PyObject *comm_new(PyTypeObject *type, PyObject *args, PyObject *named)
 	return (PyObject *)c;
 }
 
-/* Comm.local(name, rank, ranks, timeout): a rank that shares memory with processes of this machine. */
+/* Comm.local(name, rank, ranks, timeout): a rank that shares memory with other processes. */
 static PyObject *comm_local(PyObject *type, PyObject *args)
 {
 	const char *name;

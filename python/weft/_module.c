@@ -145,7 +145,8 @@ static int execute(PyObject *module)
 	    PyModule_AddStringConstant(module, "version", WEFT_VERSION) < 0)
 		return -1;
 	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 ||
-	    trace_setup(module) < 0 || nodes_setup(module) < 0 || quantize_setup(module) < 0 || comm_setup(module) < 0)
+	    trace_setup(module) < 0 || nodes_setup(module) < 0 || quantize_setup(module) < 0 ||
+	    comm_setup(module) < 0)
 		return -1;
 	return PyModule_AddFunctions(module, functions);
 }

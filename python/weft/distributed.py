@@ -2,6 +2,7 @@
 
 `comm()` makes the provider that `torch.compile(module, backend="weft")` gives its models; for a model of your own:
 
+    import weft.distributed
     model.comm = weft.distributed.comm()      # model: of weft.compile or weft.load
 """
 from __future__ import annotations
@@ -144,3 +145,11 @@ def current() -> _weft.Comm:
     if not dist.is_initialized():
         raise ConnectionError("a model with collectives: call torch.distributed.init_process_group first")
     return _of_world(dist.group.WORLD)
+
+
+def from_rank_0(tensors: list[torch.Tensor], group: dist.ProcessGroup) -> None:
+    """Gives all ranks of a group the values of its first rank, in place."""
+    source = dist.get_global_rank(group, 0)
+    with torch.no_grad():
+        for t in tensors:
+            dist.broadcast(t.data, source, group=group)

@@ -111,7 +111,7 @@ class TrainStep:
 
     def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
                  clip_value: Any, outputs: bool, check: bool, rule: str | None, accumulate: int, precision: str | None,
-                 ema: float | None):
+                 ema: float | None, group: Any = None):
         module = getattr(module, "_orig_mod", module)  # of torch.compile
         if not isinstance(module, torch.nn.Module):
             raise error(f"expected a module, got {type(module).__name__}")
@@ -125,10 +125,14 @@ class TrainStep:
         self._loss, self._dynamic_shapes = loss, dynamic_shapes
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
         self.accumulate, self._precision = accumulate, precision
-        self._options = Options(clip_norm is not None, clip_value is not None, outputs, accumulate > 1, ema)
+        self._options = Options(clip_norm is not None, clip_value is not None, outputs, accumulate > 1, ema, group and (group.group_name, group.size()))
         self._whole = Whole(module, loss, precision=precision)
         self._check_autocast()
         _check_hooks(self._whole)
+        if group:
+            from weft.distributed import from_rank_0
+            from_rank_0([*module.parameters(), *module.buffers()], group)
+        self._group = group
         self._rule = rule_of(optimizer, rule)
         self._lock, self._eval = threading.RLock(), None
         joint = trace(self._whole, self._args, self._kwargs, dynamic_shapes)
@@ -602,7 +606,7 @@ def traced_evaluation(step: TrainStep, ones: frozenset[str] = frozenset(), args:
 def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
                dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
                accumulate: int = 1, precision: str | None = None, ema: float | None = None, check: bool = True, rule: str | None = None,
-               path: Any = None, **options: Any) -> TrainStep:
+               path: Any = None, group: Any = None, **options: Any) -> TrainStep:
     """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
 
     module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
@@ -621,6 +625,9 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     check: compares loss and gradients of the example with those of backward() while tracing, and the first step with the
     optimizer's own on copies.
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
+    group: the processes that train together, dist.group.WORLD, each with its part of a batch. Gradients are those of the mean over
+    the samples of all ranks, which may have other numbers of samples (the first extent of the last input); rank 0's parameters and
+    buffers are everybody's at the beginning. With accumulate, only updates communicate. The loss is this rank's.
     path: also writes a shared object that trains without Python (step.save).
     """
     for name, value in options.items():
@@ -639,7 +646,7 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     if ema is not None and not (isinstance(ema, (int, float)) and 0 <= ema < 1):
         raise error(f"ema={ema!r}: expected a decay from 0 to below 1")
     step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule, accumulate,
-                     precision, ema)
+                     precision, ema, group)
     if path is not None:
         step.save(path)
     return step

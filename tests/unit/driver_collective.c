@@ -1,5 +1,5 @@
-/* Collectives: ranks are threads of this process, models run by the JIT, the interpreter of loop IR and
- * the reference interpreter, and each result is compared with what it should be. */
+/* Collectives: ranks are threads of this process, models run by the JIT, the interpreter of loop
+ * IR and the reference interpreter, and each result is compared with what it should be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -171,14 +171,16 @@ static void check(Case c, uint64_t ny, Expected *expected)
 		run(&c, by, job);
 		for (int r = 0; r < c.ranks; r++) {
 			if (job[r].status.code)
-				fail_msg("%s, back end %d: %s", c.text, (int)by, job[r].status.message);
+				fail_msg("%s, back end %d: %s", c.text, (int)by,
+					 job[r].status.message);
 			assert_int_equal(job[r].ny, ny);
 			for (uint64_t k = 0; k < ny; k++) {
 				const float want = expected(&c, r, k), got = job[r].y[k];
 				if (!(got >= want - 1e-4F && got <= want + 1e-4F))
-					fail_msg("%s, back end %d, rank %d: element %llu is %g, expected %g",
-						 c.text, (int)by, r, (unsigned long long)k, (double)got,
-						 (double)want);
+					fail_msg("%s, back end %d, rank %d: element %llu is %g, "
+						 "expected %g",
+						 c.text, (int)by, r, (unsigned long long)k,
+						 (double)got, (double)want);
 			}
 		}
 		release(&c, job);
@@ -230,24 +232,35 @@ static float product_of(const Case *c, int r, uint64_t k)
 static void test_all_reduce(void **state)
 {
 	(void)state;
-	check(vector(GRAPH("5", "all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", group_size=2)"), 2, 5), 5,
-	      sum_of);
-	check(vector(GRAPH("7", "all_reduce(%x, reduce_op=\"avg\", group_name=\"\", group_size=3)"), 3, 7), 7,
-	      mean_of);
-	check(vector(GRAPH("4", "all_reduce(%x, reduce_op=\"max\", group_name=\"tp\", group_size=4)"), 4, 4), 4,
-	      most_of);
-	check(vector(GRAPH("3", "all_reduce(%x, reduce_op=\"product\", group_name=\"0\", group_size=2)"), 2, 3),
+	check(vector(GRAPH("5",
+			   "all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", group_size=2)"),
+		     2, 5),
+	      5, sum_of);
+	check(vector(GRAPH("7", "all_reduce(%x, reduce_op=\"avg\", group_name=\"\", group_size=3)"),
+		     3, 7),
+	      7, mean_of);
+	check(vector(GRAPH("4",
+			   "all_reduce(%x, reduce_op=\"max\", group_name=\"tp\", group_size=4)"),
+		     4, 4),
+	      4, most_of);
+	check(vector(GRAPH("3",
+			   "all_reduce(%x, reduce_op=\"product\", group_name=\"0\", group_size=2)"),
+		     2, 3),
 	      3, product_of);
-	check(vector(GRAPH("6", "all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", group_size=1)"), 1, 6), 6,
-	      sum_of);
+	check(vector(GRAPH("6",
+			   "all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", group_size=1)"),
+		     1, 6),
+	      6, sum_of);
 }
 
 /* So many bytes that each rank reduces a slice, and not a multiple of ranks. */
 static void test_slices(void **state)
 {
 	(void)state;
-	check(vector(GRAPH("70001", "all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", group_size=3)"), 3,
-		     70001), 70001, sum_of);
+	check(vector(GRAPH("70001",
+			   "all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", group_size=3)"),
+		     3, 70001),
+	      70001, sum_of);
 }
 
 /* ---- the others ---- */
@@ -285,22 +298,29 @@ static float to_first(const Case *c, int r, uint64_t k)
 static void test_others(void **state)
 {
 	(void)state;
-	check(vector(GRAPH("5", "all_gather_into_tensor(%x, group_size=3, group_name=\"0\")"), 3, 5), 15,
-	      gathered);
-	check(vector(GRAPH("6", "reduce_scatter_tensor(%x, reduce_op=\"sum\", group_size=3, group_name=\"0\")"), 3,
-		     6), 2, scattered);
-	check(vector(GRAPH("4", "broadcast(%x, src=2, group_name=\"0\", group_size=3)"), 3, 4), 4, from_last);
+	check(vector(GRAPH("5", "all_gather_into_tensor(%x, group_size=3, group_name=\"0\")"), 3,
+		     5),
+	      15, gathered);
+	check(vector(GRAPH("6", "reduce_scatter_tensor(%x, reduce_op=\"sum\", group_size=3, "
+				"group_name=\"0\")"),
+		     3, 6),
+	      2, scattered);
+	check(vector(GRAPH("4", "broadcast(%x, src=2, group_name=\"0\", group_size=3)"), 3, 4), 4,
+	      from_last);
 	check(vector("graph @f(%x: f32[4]) {\n  %y = reduce_to(%x, dst=0, group_name=\"0\", "
-		     "group_size=3)\n  return %y\n}\n", 3, 4), 4, to_first);
+		     "group_size=3)\n  return %y\n}\n",
+		     3, 4),
+	      4, to_first);
 }
 
 /* Ranks take other numbers of elements, so each has a graph of its own. */
 static void *uneven_main(void *arg)
 {
 	Job *j = arg;
-	const char *const text[] = {
-		GRAPH("6", "all_to_all_single(%x, output_split_sizes=[2, 2], input_split_sizes=[2, 4], group_name=\"0\")"),
-		GRAPH("6", "all_to_all_single(%x, output_split_sizes=[4, 4], input_split_sizes=[2, 4], group_name=\"0\")")};
+	const char *const text[] = {GRAPH("6", "all_to_all_single(%x, output_split_sizes=[2, 2], "
+					       "input_split_sizes=[2, 4], group_name=\"0\")"),
+				    GRAPH("6", "all_to_all_single(%x, output_split_sizes=[4, 4], "
+					       "input_split_sizes=[2, 4], group_name=\"0\")")};
 	Case c = vector(text[j->rank], 2, 6);
 	j->c = &c;
 	rank_main(j);
@@ -360,16 +380,22 @@ static float gradient_of_most(const Case *c, int r, uint64_t k)
 static void test_gradients(void **state)
 {
 	(void)state;
-	Case c = vector(SUMMED("5", "  %y = _c10d_functional.all_reduce(%x, reduce_op=\"sum\", group_name=\"0\", "
-				    "group_size=3)\n  %z = mul(%y, %x)\n"), 3, 5);
+	Case c = vector(SUMMED("5", "  %y = _c10d_functional.all_reduce(%x, reduce_op=\"sum\", "
+				    "group_name=\"0\", "
+				    "group_size=3)\n  %z = mul(%y, %x)\n"),
+			3, 5);
 	c.gradient = true;
 	check(c, 5, gradient_of_product);
-	c = vector(SUMMED("5", "  %y = _c10d_functional.all_gather_into_tensor(%x, group_size=2, group_name=\"0\")\n"
-			       "  %z = mul(%y, %y)\n"), 2, 5);
+	c = vector(SUMMED("5", "  %y = _c10d_functional.all_gather_into_tensor(%x, group_size=2, "
+			       "group_name=\"0\")\n"
+			       "  %z = mul(%y, %y)\n"),
+		   2, 5);
 	c.gradient = true;
 	check(c, 5, gradient_of_gathered);
-	c = vector(SUMMED("5", "  %z = _c10d_functional.all_reduce(%x, reduce_op=\"max\", group_name=\"0\", "
-			       "group_size=2)\n"), 2, 5);
+	c = vector(SUMMED("5", "  %z = _c10d_functional.all_reduce(%x, reduce_op=\"max\", "
+			       "group_name=\"0\", "
+			       "group_size=2)\n"),
+		   2, 5);
 	c.gradient = true;
 	check(c, 5, gradient_of_most);
 }
@@ -385,8 +411,13 @@ static float gathered_batch(const Case *c, int r, uint64_t k)
 static void test_batches(void **state)
 {
 	(void)state;
-	const Case c = {.text = GRAPH("3", "all_gather_into_tensor(%x, group_size=2, group_name=\"0\")"),
-			.ranks = 2, .n = 6, .shape = {2, 3}, .rank_of_input = 2, .batch = 2};
+	const Case c = {
+		.text = GRAPH("3", "all_gather_into_tensor(%x, group_size=2, group_name=\"0\")"),
+		.ranks = 2,
+		.n = 6,
+		.shape = {2, 3},
+		.rank_of_input = 2,
+		.batch = 2};
 	check(c, 12, gathered_batch);
 }
 
@@ -417,11 +448,15 @@ static void test_failures(void **state)
 	c.absent = 2;
 	check_failure(&c, "has ended");
 	Weft *w = weft_new();
-	assert_null(weft_parse(w, "graph @f(%p: bool[], %x: f32[3]) {\n"
-				  "  %y = cond(%p, [%x], then=graph @a(%v: f32[3]) {\n"
-				  "    %r = _c10d_functional.all_reduce(%v, reduce_op=\"sum\", group_name=\"0\", group_size=2)\n"
-				  "    return %r\n  }, other=graph @b(%v: f32[3]) {\n    return %v\n  })\n"
-				  "  %z = get(%y, index=0)\n  return %z\n}\n", "f"));
+	assert_null(
+		weft_parse(w,
+			   "graph @f(%p: bool[], %x: f32[3]) {\n"
+			   "  %y = cond(%p, [%x], yes=graph @a(%v: f32[3]) {\n"
+			   "    %r = _c10d_functional.all_reduce(%v, reduce_op=\"sum\", "
+			   "group_name=\"0\", group_size=2)\n"
+			   "    return %r\n  }, no=graph @b(%v: f32[3]) {\n    return %v\n  })\n"
+			   "  %z = get(%y, index=0)\n  return %z\n}\n",
+			   "f"));
 	assert_non_null(strstr(weft_messages(w), "collectives are not allowed here"));
 	weft_free(w);
 }
@@ -447,9 +482,11 @@ static void *differing_main(void *arg)
 {
 	Job *j = arg;
 	const bool other = j->ny;
-	const Case c = !j->rank ? vector(SUM_OF("5", "2"), 2, 5)
-		       : other ? vector(GRAPH("5", "broadcast(%x, src=0, group_name=\"0\", group_size=2)"), 2, 5)
-			       : vector(SUM_OF("6", "2"), 2, 6);
+	const Case c =
+		!j->rank ? vector(SUM_OF("5", "2"), 2, 5)
+		: other ? vector(GRAPH("5", "broadcast(%x, src=0, group_name=\"0\", group_size=2)"),
+				 2, 5)
+			: vector(SUM_OF("6", "2"), 2, 6);
 	j->c = &c;
 	rank_main(j);
 	j->c = NULL;
@@ -472,7 +509,8 @@ static void test_differing(void **state)
 		for (int r = 0; r < 2; r++)
 			pthread_join(thread[r], NULL);
 		for (int r = 0; r < 2; r++)
-			if (!strstr(job[r].status.message, other ? "another collective" : "which expects"))
+			if (!strstr(job[r].status.message,
+				    other ? "another collective" : "which expects"))
 				fail_msg("rank %d says \"%s\"", r, job[r].status.message);
 		release(&c, job);
 	}
@@ -482,7 +520,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_reduce), cmocka_unit_test(test_slices),
-		cmocka_unit_test(test_others),	   cmocka_unit_test(test_all_to_all),
+		cmocka_unit_test(test_others),     cmocka_unit_test(test_all_to_all),
 		cmocka_unit_test(test_gradients),  cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_failures),   cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_differing),

@@ -13,7 +13,7 @@ typedef struct {
 	const WeftComm *comm; /* NULL: there is one rank */
 	const char *kind;
 	int32_t rank, ranks;
-	const char *x; /* operand 0 */
+	const char *x;        /* operand 0 */
 	uint64_t bytes, size; /* of x, of an element */
 	/* By rank: what goes there and what comes from there. */
 	const void **to;
@@ -86,7 +86,7 @@ static int begin(Exchange *e, const char *kind, const WeftOpContext *context, co
 	e->kind = kind;
 	e->ranks = (int32_t)integer(&in[RANKS]);
 	e->x = in[0].data;
-	e->size = (in[0].dtype.bits * (uint64_t)in[0].dtype.lanes + 7) / 8;
+	e->size = in[0].dtype.bits / 8u;
 	e->bytes = e->size * (uint64_t)in[0].shape[0];
 	e->status = status;
 	const size_t n = (size_t)e->ranks;
@@ -112,7 +112,7 @@ static int exchange(const Exchange *e, const void *const *to, const uint64_t *gi
 	return code ? fail(e->status, "the provider of communication failed") : WEFT_OK;
 }
 
-/* Fails, and ends all ranks: this one disagrees with rank r. */
+/* Returns an error, with which all ranks end: this one disagrees with rank r. */
 static int disagree(const Exchange *e, int32_t r)
 {
 	const Said *mine = &e->mine[r], *theirs = &e->theirs[r];
@@ -249,5 +249,19 @@ int weft_comm_gather(const WeftOpContext *context, const WeftTensor *in, const W
 	}
 	if (e.rank != target && e.bytes)
 		memset(out[0].data, 0, (uint64_t)e.ranks * e.bytes);
+	return move(&e);
+}
+
+int weft_comm_swap(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		   void *work, uint64_t work_bytes, WeftStatus *status)
+{
+	Exchange e;
+	(void)work_bytes;
+	if (begin(&e, "swap", context, in, work, status))
+		return status->code;
+	const int32_t other = 1 - e.rank;
+	e.to[other] = e.x;
+	e.from[other] = out[0].data;
+	e.gives[other] = e.takes[other] = e.bytes;
 	return move(&e);
 }

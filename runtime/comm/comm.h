@@ -9,8 +9,8 @@
  *   more    see the function
  *
  * x and the result have one dtype. work: WEFT_COMM_WORK bytes for each rank. A call fails
- * (WEFT_ERR_COMM) without communication if the provider has no such group or another number of
- * ranks, and on every rank if ranks disagree on what is sent. Of one rank, no provider is needed. */
+ * (WEFT_ERR_COMM) at once if the provider has no such group or another number of
+ * ranks, and on every rank if ranks disagree on what is sent. One rank needs no provider. */
 #ifndef WEFT_COMM_H
 #define WEFT_COMM_H
 
@@ -29,6 +29,8 @@ WEFT_COMM_FUNCTION(weft_comm_all_gather);
 WEFT_COMM_FUNCTION(weft_comm_all_to_all);
 /* x [n], source -> [n]: rank source's x. */
 WEFT_COMM_FUNCTION(weft_comm_broadcast);
+/* x [n] -> [n]: the other rank's x, of two ranks. */
+WEFT_COMM_FUNCTION(weft_comm_swap);
 /* x [n], target -> [ranks, n]: on rank target as all_gather, on others zeros. */
 WEFT_COMM_FUNCTION(weft_comm_gather);
 

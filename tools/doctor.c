@@ -24,10 +24,10 @@ const Command command_doctor = {
 	.name = "doctor",
 	.summary = "what this machine has of what Weft uses",
 	.usage = "[options]",
-	.about = "Print what is found of what compiling and running use, one thing a line: ok, or "
-		 "missing with what to do. Nothing but a processor that is known and one way to "
-		 "compile (LLVM and a linker, or a C compiler) is needed by every model; without "
-		 "these the exit status is 1.",
+	.about = "Print which programs and libraries that Weft can use are on this machine, one "
+		 "per line: ok, or missing and how to install it. Every model needs only a "
+		 "processor that Weft knows, and LLVM with a linker or a C compiler; if one of "
+		 "these is missing, the exit status is 1.",
 	.more = "",
 	.row = rows,
 	.run = run};

@@ -18,12 +18,13 @@ const Command command_ops = {
 	.name = "ops",
 	.summary = "list the operators there are",
 	.usage = "[PATTERN...] [options]",
-	.about = "Print the operators that models may hold, sorted by name: how each is defined "
-		 "(scalar: one function of its elements; primitive; expansion: a formula of "
-		 "others; code: others, by a function), and how its derivative and its vmap are "
-		 "obtained (rule: by one of its own; expansion: by that of the others). A PATTERN "
-		 "is a name or a part of one; with * and ? it is a whole name, as a shell matches "
-		 "files.",
+	.about = "Print the operators that models may contain, sorted by name. For each, print how "
+		 "it is defined (scalar: a function of single elements; primitive: computed by "
+		 "kernels directly; expansion: a formula of other operators; code: a C function "
+		 "that adds other operators), and how its derivative and its batched form are "
+		 "computed (rule: by its own rule; expansion: by the rules of the other "
+		 "operators). A PATTERN is a name or a part of a name; with * or ? it must match "
+		 "the whole name, as a shell matches names of files.",
 	.more = "",
 	.row = rows,
 	.run = run};

@@ -11,38 +11,39 @@ static int run(int argc, char **argv);
 static const HelpRow rows[] = {
 	{NULL, "What is written", false},
 	{"-o OUT",
-	 "the file to write, which all commands read as a model; without it the weights are only "
-	 "listed",
+	 "the file to write, which all commands accept as a model; without it the weights are only "
+	 "printed",
 	 true},
 	{"--report FILE", "write what is printed as JSON, too", false},
 	PROGRESS_HELP,
 	{NULL, "How weights are rounded", false},
 	{"--weights int8|int4|bf16|float",
-	 "what they are stored as (default int8): 8 bits with a scale for each row; 4 bits with a "
-	 "scale for each group of a row; bf16; or as they are, but for those of --keep",
+	 "the kind of the weights (default int8). int8: 8 bits, with a scale for each row; int4: 4 "
+	 "bits, with a scale for each group of a row; float: unchanged, except for those of --keep",
 	 true},
-	{"--group 32|64|128", "of int4: how many terms of a row have one scale (default 32)", true},
-	{"--zero-points", "of int4: groups have a zero point, too", false},
-	{"--embeddings", "tables of embeddings, too, which else stay as they are", false},
+	{"--group 32|64|128", "of int4: how many numbers of a row share a scale (default 32)",
+	 true},
+	{"--zero-points", "of int4: each group also has a zero point", false},
+	{"--embeddings", "round tables of embeddings, too", false},
 	{"--keep LIST",
-	 "NAME:KIND, with commas between: weights, or modules with all of theirs, of another kind, "
-	 "\"lm_head:int8,*.gate:float\"; * is any text, and the first that fits counts "
-	 "(repeatable)",
+	 "other kinds for some weights, NAME:KIND separated by commas: "
+	 "\"lm_head:int8,*.gate:float\". NAME is a weight or a module, * any text; the first rule "
+	 "that fits counts (repeatable)",
 	 true},
 	{"--activations none|dynamic|static",
-	 "dynamic: products round what they multiply weights with to 8 bits, block by block, in "
-	 "each call; static: by the ranges that --data gives, convolutions, too (default none; "
+	 "dynamic: in each call, matrix products round their other operand to 8 bits, too; static: "
+	 "matrix products and convolutions do, by the ranges on --data (default none; "
 	 "docs/numerics.md)",
 	 true},
 	{"--data FILE",
-	 ".npz or .safetensors with samples of the inputs, x.0, ... or by name: what is large in "
-	 "them counts more, and outputs are compared",
+	 ".npz or .safetensors with samples of the inputs, x.0, ... or by name: int4 rounds more "
+	 "exactly where they are large, and outputs are compared",
 	 true},
 	{"--least-snr DECIBELS",
-	 "with --data: give weights more bits, those first that rounding changes most, until the "
-	 "outputs are that exact",
+	 "with --data: give the weights that rounding changes most more bits, until the outputs "
+	 "have this signal-to-noise ratio",
 	 false},
-	{"-j N", "threads (default: one per processor); the file is the same", false},
+	{"-j N", "threads (default: one per processor); the file does not depend on it", false},
 	{NULL, "The model", false},
 	{"--weights-from FILE",
 	 "take weights from it instead of the model's: .safetensors, the index of several, .npz, "

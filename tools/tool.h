@@ -134,45 +134,55 @@ typedef struct {
 	}
 #define LOAD_HELP                                                                                  \
 	{NULL, "The model", false},                                                                \
-		{"--weights-from FILE", "take weights from it instead of the model's: "            \
-					".safetensors, the index of several, .npz, .gguf "         \
-					"(repeatable)", false},                                    \
-		{"--weight-names FILE", "what the model's weights are called there, a line each: " \
-					"NAME = NAME, * for any text", false},                     \
-		{"--set-mode train|eval", "the graph of the model in that mode "                   \
-					  "(docs/transforms.md)", false},                          \
+		{"--weights-from FILE",                                                            \
+		 "take the weights from this file: .safetensors, the index of several of them, "   \
+		 ".npz or .gguf (repeatable)",                                                     \
+		 false},                                                                           \
+		{"--weight-names FILE",                                                            \
+		 "rules for weights with other names in that file, one per line: NAME IN MODEL = " \
+		 "NAME IN FILE; * stands for any text",                                            \
+		 false},                                                                           \
+		{"--set-mode train|eval", "change the model to this mode (docs/transforms.md)",    \
+		 false},                                                                           \
 		{"--precision bf16|f16", "compute as under torch.autocast", false},                \
-		{"--activations int8|exact", "whether what weights of at most 8 bits are "         \
-					     "multiplied with is rounded to 8 bits; else as "      \
-					     "the model says (docs/numerics.md)", false},          \
-		{"--values FILE", "inputs of an ONNX model (x.0, ..., or by name), which its "     \
-				  "code may fix", false},                                          \
-		{"--output-names A,B", "call the outputs so", false},                              \
+		{"--activations int8|exact",                                                       \
+		 "int8: round the other operands of products with weights of at most 8 bits, "     \
+		 "too; exact: do not; default: as the model says (docs/numerics.md)",              \
+		 false},                                                                           \
+		{"--values FILE",                                                                  \
+		 "values of inputs of an ONNX model (x.0, ..., or by name) for which it may be "   \
+		 "compiled",                                                                       \
+		 false},                                                                           \
+		{"--output-names A,B", "names of the outputs", false},                             \
 		{"--ops LIBRARY", "a shared library of operators (weft_op.h; repeatable)", false}, \
 		{"--ranks N", "ranks of groups of which the model does not say it", false},        \
-		{"--ignore-guard TEXT", "do not check this condition on the inputs, which weft "   \
-					"cannot express (repeatable)", false},                     \
-		{"--loop-bound NODE=N", "most rounds of that loop on data, for gradients "         \
-					"(repeatable)", false},                                    \
-		{NULL, "Random numbers", false},                                                   \
-		{"--seed N", "the first value of the state weft.rng (default 0)", false},          \
-		{"--rng state|input", "whether weft.rng is state or an input", false},             \
-		{"--rng-cipher philox|aes128-ctr", "what makes random bits (default philox)",      \
+		{"--ignore-guard TEXT",                                                            \
+		 "do not check this condition on the inputs, which weft cannot check; if it is "   \
+		 "violated, results are wrong (repeatable)",                                       \
 		 false},                                                                           \
-		{NULL, "Several models, NAME=MODEL (options above that are for one of them: "      \
-		       "NAME=VALUE)", false},                                                      \
-		{"--private TENSOR", "state of that name is not shared (repeatable)", false},      \
+		{"--loop-bound NODE=N",                                                            \
+		 "the largest number of rounds of this while loop, for gradients (repeatable)",    \
+		 false},                                                                           \
+		{NULL, "Random numbers", false},                                                   \
+		{"--seed N", "the first seed, kept in the state weft.rng (default 0)", false},     \
+		{"--rng state|input", "whether weft.rng is state or an input", false},             \
+		{"--rng-cipher philox|aes128-ctr",                                                 \
+		 "the generator of random bits (default philox)", false},                          \
+		{NULL,                                                                             \
+		 "Several models, NAME=MODEL (options above that are for one of them: "            \
+		 "NAME=VALUE)",                                                                    \
+		 false},                                                                           \
+		{"--private TENSOR", "do not share the state of this name (repeatable)", false},   \
 	{                                                                                          \
-		"--state A.X=B.Y", "state Y of B is X of A (repeatable)", false                    \
+		"--state A.X=B.Y", "Y of entry B is the same state as X of entry A (repeatable)",  \
+			false                                                                      \
 	}
 /* The row of help of --progress. */
 #define PROGRESS_HELP                                                                              \
-	{                                                                                          \
-		"--progress",                                                                      \
-			"say on standard error how far it is, also where that is no terminal: "    \
-			"lines then, one a second at most",                                        \
-			false                                                                      \
-	}
+	{"--progress",                                                                             \
+	 "print on standard error how far it is, also if that is not a terminal: then at most "    \
+	 "one line per second",                                                                    \
+	 false}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.

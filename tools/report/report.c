@@ -34,11 +34,11 @@ const Command command_report = {
 	.name = "report",
 	.summary = "write a page about a model's kernels, times and memory",
 	.usage = "MODEL|MODEL.so|NAME=MODEL... [options]",
-	.about = "Compile a model, measure its kernels, and write what is known of them: one page "
-		 "without a network, or JSON (docs/report.md). Without -o, print a summary.",
+	.about = "Compile a model, measure the time of its kernels, and write a report: an HTML "
+		 "page in one file, or JSON (docs/report.md). Without -o, print a summary.",
 	.more = "A report in JSON becomes a page by weft report REPORT.json -o PAGE.html. "
-		"A shared object knows its kernels, and neither nodes nor memory: those need the "
-		"model file.",
+		"A shared object does not describe nodes and memory: these parts of its report are "
+		"empty.",
 	.row = rows,
 	.run = run};
 

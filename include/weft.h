@@ -143,6 +143,10 @@ WeftGraph *weft_parse(Weft *, const char *text, const char *name);
  * stays loaded until weft_free. Returns false after an error, and then registers none of them: also
  * if an operator is refused (weft_op_register). */
 bool weft_op_load(Weft *, const char *path);
+/* Sets how many ranks the groups of collectives have that do not say it, as all_reduce in a file of
+ * torch.export, for graphs that this Weft loads afterwards. ranks: from 1 on; 0: nothing is known,
+ * and such a collective is an error where the graph is compiled. */
+void weft_ranks(Weft *, uint32_t ranks);
 /* Applies the pass of that name ("canon", "cse", ...; see weft_passes) to the graph, in place; to
  * each entry of joined graphs. Returns false after an error: also if there is no such pass. */
 bool weft_transform(Weft *, WeftGraph *, const char *name);
@@ -526,6 +530,9 @@ bool weft_input_shape(Weft *, const WeftGraph *, uint32_t k, const int64_t *symb
  * writes to it is dropped. Returns false after an error, which may be a failed check of the
  * model. */
 bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
+/* Lets collectives of graphs that this Weft interprets communicate by that provider, which stays
+ * valid until another one (NULL: none) replaces it. Compiled models have WeftContext.comm. */
+void weft_interpret_comm(Weft *, const WeftComm *);
 /* weft_interpret with state of the caller: row-major tensors in the order of weft_states, of their
  * types. The call reads them, and writes the new values if it succeeds. state NULL: as
  * weft_interpret. Returns false after an error. */

@@ -108,6 +108,8 @@ typedef struct {
 	WeftInstance *instance; /* NULL: not open */
 	WeftTensor *output;     /* entry->noutput, of the last run, until the next one */
 	WeftStatus status;      /* of the last function; the message of a failure */
+	const WeftContext *context; /* of the runs that follow; NULL, as after weft_call_open:
+				       default options */
 	/* Private. */
 	WeftSizes *sizes;
 	void *work;
@@ -248,7 +250,7 @@ static inline int weft_call_run(WeftCall *c, const WeftTensor *inputs)
 			code = weft_call_fail(c, WEFT_ERR_MEMORY, "out of memory");
 	}
 	if (!code)
-		code = c->model->run(c->instance, c->sizes, inputs, c->output, c->work, NULL,
+		code = c->model->run(c->instance, c->sizes, inputs, c->output, c->work, c->context,
 				     &c->status);
 	if (code)
 		weft_call_drop(c);

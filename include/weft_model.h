@@ -108,7 +108,9 @@ enum {
 	WEFT_ERR_BUSY,   /* another call writes the same state or weights; this call did nothing */
 	WEFT_ERR_DEVICE, /* no driver, no device, one that the model is not for, or it failed */
 	WEFT_ERR_CANCELLED, /* WeftContext.cancel */
-	WEFT_ERR_DEADLINE   /* WeftContext.deadline */
+	WEFT_ERR_DEADLINE,  /* WeftContext.deadline */
+	WEFT_ERR_COMM /* communication: WeftContext.comm is missing or has other ranks, a rank is
+	                 gone or too slow, or ranks do different things */
 };
 
 typedef struct {
@@ -282,12 +284,18 @@ typedef enum {
 /* ---- several processes ---- */
 
 /* WeftComm.flags */
-enum { WEFT_COMM_DEVICE = 1 /* to[] and from[] may be addresses of a device */ };
+enum {
+	WEFT_COMM_DEVICE = 1, /* to[] and from[] may be addresses of a device */
+	WEFT_COMM_CHECKS = 2  /* an exchange fails on both of two ranks that give different numbers
+				 of bytes. Without the flag, models compare the numbers by an
+				 exchange of 24 bytes in front of each of theirs */
+};
 
-/* A provider of communication between the processes (ranks) that work on one computation. All ranks
- * make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the thread
- * that called `run` calls these functions. No model of this version calls them by itself: they are
- * handed to user operators (WeftOpContext.comm). */
+/* A provider of communication between the processes (ranks) that work on one computation. All
+ * ranks make the same calls in the same order. It moves bytes: arithmetic is the model's. Only the
+ * thread that called `run` calls these functions: for collectives of the model, in program order
+ * (docs/tutorials/distributed.md), and in user operators (WeftOpContext.comm). A `run` of a model
+ * with collectives that fails calls `abort`. Providers: weft_comm.h. */
 typedef struct WeftComm {
 	uint32_t size;       /* of this structure */
 	uint32_t flags;
@@ -306,6 +314,12 @@ typedef struct WeftComm {
 	/* Ends the computation on all ranks, which report this sentence. May be NULL. */
 	void (*abort)(void *user, const char *why);
 	void *user;
+	/* Returns the provider of some of the ranks: of the group of that name, to which this rank
+	 * belongs and within which ranks count from 0. The result is valid as long as this
+	 * structure. Returns NULL if there is no such group here. Names are those in the graph; ""
+	 * is not asked for: it is the group of all ranks. `group` may be NULL: then every name is
+	 * the group of all ranks. */
+	const struct WeftComm *(*group)(void *user, const char *name);
 } WeftComm;
 
 /* Called after each kernel call, in order, by one thread at a time. call: index in

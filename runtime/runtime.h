@@ -226,6 +226,12 @@ int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs
  * WEFT_OK, or an error code with a message. */
 int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 		WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
+/* Implements WeftModel.open of models with collectives: does as weft_rt_open. */
+int weft_rt_open_ranks(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
+/* Implements WeftModel.run of these: does as weft_rt_run. After a failure other ranks, which would
+ * wait for this one, fail with its message. */
+int weft_rt_run_ranks(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
+		      WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
 /* Implements WeftModel.threads_new: makes a provider of n threads (0: one per processor), which
  * weft_rt_threads_free frees. Returns NULL after an error, with a message. */
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
@@ -295,13 +301,17 @@ int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slo
 			 WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_LAPACK_FUNCTIONS   .open = NULL
+#define WEFT_RANKS_FUNCTIONS    .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
 #define WEFT_NO_STATE_FUNCTIONS .set_weights = NULL
 #else
 #define WEFT_RUNTIME_FUNCTIONS .open = weft_rt_open, WEFT_OTHER_FUNCTIONS
 #define WEFT_LAPACK_FUNCTIONS  .open = weft_rt_open_lapack, WEFT_OTHER_FUNCTIONS
-#define WEFT_OTHER_FUNCTIONS                                                                       \
-	.close = weft_rt_close, .sizes = weft_rt_sizes, .run = weft_rt_run,                        \
+#define WEFT_RANKS_FUNCTIONS                                                                       \
+	.open = weft_rt_open_ranks, .run = weft_rt_run_ranks, WEFT_FUNCTIONS_BUT_RUN
+#define WEFT_OTHER_FUNCTIONS .run = weft_rt_run, WEFT_FUNCTIONS_BUT_RUN
+#define WEFT_FUNCTIONS_BUT_RUN                                                                     \
+	.close = weft_rt_close, .sizes = weft_rt_sizes,                                            \
 	.threads_new = weft_rt_threads_new, .threads_free = weft_rt_threads_free,                  \
 	.clone = weft_rt_clone
 #define WEFT_DEVICE_FUNCTIONS .wait = weft_rt_wait

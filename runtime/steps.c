@@ -70,3 +70,24 @@ void weft_save(WeftRegion *r, void *record, void *state, const void *values, con
 	r->saved = s;
 	r->put_back = put_back;
 }
+
+/* ---- models with collectives ---- */
+
+int weft_rt_open_ranks(const WeftModel *m, const WeftOpen *o, WeftInstance **in, WeftStatus *status)
+{
+	return weft_rt_open(m, o, in, status);
+}
+
+int weft_rt_run_ranks(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
+		      WeftTensor *outputs, void *workspace, const WeftContext *given,
+		      WeftStatus *status)
+{
+	const WeftComm *c = given && WEFT_HAS(given->size, WeftContext, comm) ? given->comm : NULL;
+	WeftStatus told = {0};
+	const int code = weft_rt_run(in, sizes, inputs, outputs, workspace, given, &told);
+	if (code && c && c->abort)
+		c->abort(c->user, told.message);
+	if (status)
+		*status = told;
+	return code;
+}

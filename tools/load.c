@@ -15,6 +15,7 @@ const char *load_option_given(const LoadArgs *a)
 			      {.given = a->ignore_guard.n, .option = "--ignore-guard"},
 			      {.given = a->output_names.n, .option = "--output-names"},
 			      {.given = a->ops.n, .option = "--ops"},
+			      {.given = a->ranks, .option = "--ranks"},
 			      {.given = a->loop_bound.n, .option = "--loop-bound"},
 			      {.given = a->mode.n, .option = "--set-mode"},
 			      {.given = a->precision.n, .option = "--precision"},
@@ -344,6 +345,13 @@ static bool load_ops(Weft *w, const LoadArgs *a)
 	for (uint32_t k = 0; k < a->ops.n; k++)
 		if (!weft_op_load(w, a->ops.item[k]))
 			return false;
+	if (!a->ranks)
+		return true;
+	char *end;
+	const long ranks = strtol(a->ranks, &end, 10);
+	if (*end || end == a->ranks || ranks < 1 || ranks > 1 << 20)
+		return fail_usage("--ranks %s: expected a number from 1 on", a->ranks), false;
+	weft_ranks(w, (uint32_t)ranks);
 	return true;
 }
 

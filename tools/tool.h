@@ -105,6 +105,7 @@ typedef struct {
 	StringList entry, file; /* NAME and FILE of each entry; none: there is one file */
 	StringList private_state, same_state; /* --private, --state: of several files */
 	StringList ignore_guard, ops;
+	const char *ranks;       /* a number; NULL: not given */
 	StringList loop_bound;   /* "NODE=N"; of several files "NAME=NODE=N" */
 	StringList output_names; /* "a,b" */
 	StringList mode;         /* "train" or "eval" */
@@ -119,6 +120,7 @@ typedef struct {
 #define LOAD_OPTIONS(a)                                                                            \
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                          \
 		{"--loop-bound", OPT_LIST, &(a)->loop_bound}, {"--ops", OPT_LIST, &(a)->ops},      \
+		{"--ranks", OPT_STRING, &(a)->ranks},                                              \
 		{"--set-mode", OPT_LIST, &(a)->mode}, {"--precision", OPT_LIST, &(a)->precision},  \
 		{"--activations", OPT_LIST, &(a)->activations},                                    \
 		{"--weights-from", OPT_LIST, &(a)->weights_from},                                  \
@@ -153,6 +155,7 @@ typedef struct {
 		 false},                                                                           \
 		{"--output-names A,B", "names of the outputs", false},                             \
 		{"--ops LIBRARY", "a shared library of operators (weft_op.h; repeatable)", false}, \
+		{"--ranks N", "ranks of groups of which the model does not say it", false},        \
 		{"--ignore-guard TEXT",                                                            \
 		 "do not check this condition on the inputs, which weft cannot check; if it is "   \
 		 "violated, results are wrong (repeatable)",                                       \

@@ -663,6 +663,16 @@ static bool needs_lapack(const Program *p)
 	return n;
 }
 
+/* Whether it has collectives. */
+static bool communicates(const Program *p)
+{
+	const UserOp **op;
+	uint32_t n = program_user_ops(p, &op);
+	while (n && !op[n - 1]->collective)
+		n--;
+	return n;
+}
+
 /* Sets the function pointers of the WeftModel to functions of the runtime. variable: the model has
  * state, or weights that may be replaced. */
 static void point_runtime(ModelImage *im, uint64_t model, const Program *p, bool variable,
@@ -672,10 +682,12 @@ static void point_runtime(ModelImage *im, uint64_t model, const Program *p, bool
 		size_t at;
 		const char *name;
 	} fn[] = {
-		{FIELD(WeftModel, open), needs_lapack(p) ? "weft_rt_open_lapack" : "weft_rt_open"},
+		{FIELD(WeftModel, open), communicates(p)   ? "weft_rt_open_ranks"
+					 : needs_lapack(p) ? "weft_rt_open_lapack"
+							   : "weft_rt_open"},
 		{FIELD(WeftModel, close), "weft_rt_close"},
 		{FIELD(WeftModel, sizes), "weft_rt_sizes"},
-		{FIELD(WeftModel, run), "weft_rt_run"},
+		{FIELD(WeftModel, run), communicates(p) ? "weft_rt_run_ranks" : "weft_rt_run"},
 		{FIELD(WeftModel, threads_new), "weft_rt_threads_new"},
 		{FIELD(WeftModel, threads_free), "weft_rt_threads_free"},
 		{FIELD(WeftModel, set_weights),
@@ -709,7 +721,7 @@ static const char *name_user_ops(const Program *p)
 	Text t;
 	text_init(&t, p->ir->ctx->arena);
 	for (uint32_t k = 0; k < n; k++)
-		if (!op[k]->divided)
+		if (!op[k]->own)
 			text_printf(&t, "%s%s %s", t.n ? ", " : "", op[k]->name, op[k]->def.symbol);
 	return t.n ? t.data : NULL;
 }

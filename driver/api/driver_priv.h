@@ -32,6 +32,8 @@ struct Weft {
 	ARRAY(WeftPhaseTime) phase;
 	double phase_start;
 	uint32_t ntrace; /* the number of traces so far */
+	const WeftComm *comm; /* of weft_interpret_comm */
+	uint32_t ranks;       /* of weft_ranks */
 	struct Held *held; /* memory of the caller (weft_hold); its release is called last */
 };
 

@@ -112,6 +112,7 @@ static bool interpret(void *arg)
 	Graph *g = interpreted(a->g->g);
 	TRY(g && given_list(a->w, here, "inputs", a->inputs, a->n) &&
 	    given_list(a->w, here, "outputs", a->outputs, user_outputs(a, g)));
+	*g->ir->comm = a->w->comm;
 	Arena *arena = a->w->results;
 	Tensor *in = ARENA_ARRAY(arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(arena, Tensor, g->output.n);
@@ -137,6 +138,12 @@ static bool interpret(void *arg)
 			a->outputs[nout++] = tensor_to_api(arena, &out[k]);
 	keep_state(a, g, out);
 	return true;
+}
+
+void weft_interpret_comm(Weft *w, const WeftComm *comm)
+{
+	if (w)
+		w->comm = comm;
 }
 
 bool weft_interpret(Weft *w, WeftGraph *g, const WeftTensor *inputs, uint32_t n,

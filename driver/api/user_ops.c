@@ -17,7 +17,14 @@ Ir *user_ir(Weft *w)
 	Ir *ir = ir_new(w->ctx);
 	for (uint32_t k = 0; k < w->userop.n; k++)
 		array_push(w->ctx->arena, &ir->userop, w->userop.data[k]);
+	*ir->ranks = w->ranks;
 	return ir;
+}
+
+void weft_ranks(Weft *w, uint32_t ranks)
+{
+	if (w)
+		w->ranks = ranks;
 }
 
 const UserOp *user_op(const Weft *w, const char *name)

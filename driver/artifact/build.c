@@ -285,7 +285,9 @@ static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 	if (strcmp(f->name, "op_call.c") == 0)
 		return user_ops(c).n;
 	if (strncmp(f->name, "lapack.", 7) == 0 || strcmp(f->name, "jacobi.c") == 0)
-		return user_ops(c).n > user_ops_of_user(c);
+		return user_ops_of_runtime(c, false);
+	if (strncmp(f->name, "comm.", 5) == 0)
+		return user_ops_of_runtime(c, true);
 	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 ||
 	    strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)
 		return c->program->state_bytes || c->o.replaceable;

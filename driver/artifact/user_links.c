@@ -28,8 +28,17 @@ uint32_t user_ops_of_user(const Compilation *c)
 	const UserOps ops = user_ops(c);
 	uint32_t n = 0;
 	for (uint32_t k = 0; k < ops.n; k++)
-		n += !ops.data[k]->divided;
+		n += !ops.data[k]->own;
 	return n;
+}
+
+bool user_ops_of_runtime(const Compilation *c, bool collective)
+{
+	const UserOps ops = user_ops(c);
+	for (uint32_t k = 0; k < ops.n; k++)
+		if (ops.data[k]->own && ops.data[k]->collective == collective)
+			return true;
+	return false;
 }
 
 /* ---- linking ---- */
@@ -89,7 +98,7 @@ const JobMissing *user_missing(const Compilation *c, uint32_t *n)
 					     "(LIBRARY_PATH may name folders)",
 					     c->o.link[k], c->o.link[k], c->o.link[k])};
 	for (uint32_t k = 0; k < ops.n; k++) {
-		if (ops.data[k]->divided) /* the runtime has it */
+		if (ops.data[k]->own)
 			continue;
 		const char *symbol = ops.data[k]->def.symbol,
 			   *object = ops.data[k]->def.user_symbol;

@@ -12,6 +12,8 @@ typedef ARRAY(const struct UserOp *) UserOps;
 UserOps user_ops(const Compilation *);
 /* Returns how many of these are the user's, and not the compiler's own (ops/user/builtin.c). */
 uint32_t user_ops_of_user(const Compilation *);
+/* Whether some of these are functions of runtime/comm/comm.c (collective), or of lapack.c. */
+bool user_ops_of_runtime(const Compilation *, bool collective);
 /* Checks the items of WeftOptions.link. An item that contains '/' or ".so", or ends with ".a" or
  * ".o", is a file, which must exist; others name libraries for -l, which are left to the linker.
  * Returns false after an error. */

@@ -61,6 +61,8 @@ static bool link_here(Compilation *c, Resident *r, bool small)
 		F(weft_rt_no_reset),
 		F(weft_op_call),
 		F(weft_rt_open_lapack),
+		F(weft_rt_open_ranks),
+		F(weft_rt_run_ranks),
 		{c->weights_symbol, r->weights->data},
 	};
 #undef F

@@ -59,7 +59,7 @@ static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *input
 	one.nthreads = 1;
 	one.threads = NULL;
 	one.profile = NULL;
-	return weft_rt_run(in, sizes, inputs, outputs, workspace, &one, status);
+	return weft_rt_run_ranks(in, sizes, inputs, outputs, workspace, &one, status);
 }
 
 /* Sets weights with one thread: the interpreter belongs to one thread at a time. */

@@ -126,6 +126,9 @@ typedef struct Ir {
 	bool told_absent;         /* a warning tells of constants that are absent */
 	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
 	                               (ops/user/builtin.c) */
+	struct Collectives **collectives; /* those that communicate (ops/user/comm.c) */
+	int64_t *ranks; /* in groups whose collectives do not say it; 0: unknown */
+	const struct WeftComm **comm; /* the provider of communication of interpreted graphs */
 	ARRAY(const struct UserOp *)
 	userop; /* user operators that nodes may call
 		   (ops/user/userop.h) */

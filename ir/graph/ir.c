@@ -15,6 +15,9 @@ Ir *ir_new(Ctx *ctx)
 	ir->ctx = ctx;
 	ir->syms = symtab_new(ctx);
 	ir->builtins = ARENA_NEW(ctx->arena, struct Builtins *);
+	ir->collectives = ARENA_NEW(ctx->arena, struct Collectives *);
+	ir->ranks = ARENA_NEW(ctx->arena, int64_t);
+	ir->comm = ARENA_NEW(ctx->arena, const struct WeftComm *);
 	intern_init(&ir->strings, ctx->arena);
 	intern_init(&ir->types, ctx->arena);
 	intern_init(&ir->attrs, ctx->arena);

@@ -24,6 +24,20 @@ bool node_has_effect(const Graph *g, Node n)
 	return false;
 }
 
+const char *graph_collective(const Graph *g)
+{
+	const char *name = NULL;
+	for (Node n = g->first; n.i && !name; n = node_next(g, n)) {
+		const OpInfo *info = op_info(node_op(g, n));
+		const Graph *body;
+		if (info->collective && info->collective(g, n))
+			return op_name(node_op(g, n));
+		for (uint32_t k = 0; !name && (body = node_next_body(g, n, &k));)
+			name = graph_collective(body);
+	}
+	return name;
+}
+
 bool graph_dce(Graph *g)
 {
 	bool *kept = ARENA_ARRAY(g->ir->ctx->scratch, bool, g->node.n), changed = false;

@@ -9,6 +9,9 @@
 /* Whether the node, or a node of its subgraphs, does more than compute its value: it must run even
  * without readers, in program order (a check that fails the call, a size read from data). */
 bool node_has_effect(const Graph *, Node);
+/* Returns a node of the graph, or one of a subgraph in it, that communicates with other ranks
+ * (OpInfo.collective), as the name of its operator; NULL if there is none. */
+const char *graph_collective(const Graph *);
 /* Whether the node's operator takes subgraphs: scan, while, cond, invertible. */
 bool node_has_graph(const Graph *, Node);
 /* Removes nodes without readers and effects, except inputs, also those whose last reader it

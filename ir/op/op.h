@@ -305,6 +305,10 @@ typedef struct OpInfo {
 	/* The node runs code of the user: only the author of that code knows what the node does
 	 * with its operands. Asked by ops/rules/linear.c and transform/batch_control.c. */
 	bool foreign;
+	/* Whether all ranks that work on one computation execute the node, or none, in one order.
+	 * NULL: no. Asked (graph_collective) by ops/prim/control.c, which refuses such nodes in
+	 * the graphs of control flow. */
+	bool (*collective)(const Graph *, Node);
 	/* The node may execute its graphs without end, so it must not begin if no member of a batch
 	 * wants its results. Asked by transform/batch_control.c. */
 	bool endless;

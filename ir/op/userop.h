@@ -53,11 +53,12 @@ typedef struct UserOp {
 	uint32_t nany; /* the number of names of dtypes */
 	const UserExpr *work; /* NULL: none */
 	const char *said; /* the name in messages of a call that fails */
-	/* Of the compiler's own operators (builtin.c). divided: the arguments behind the tensors
-	 * are part, parts and count, as runtime/lapack.h says: several tasks may compute the
-	 * matrices of one call, each with a workspace of its own. needs_lapack: the function calls
-	 * a library that must be there. */
-	bool divided, needs_lapack;
+	/* Of the compiler's own operators (builtin.c): the runtime has the function. divided: the
+	 * arguments behind the tensors are part, parts and count, as runtime/lapack.h says: several
+	 * tasks may compute the matrices of one call, each with a workspace of its own.
+	 * needs_lapack: the function calls a library that must be there. collective: all ranks make
+	 * the call, or none (runtime/comm/comm.h). */
+	bool own, divided, needs_lapack, collective;
 } UserOp;
 
 /* The most tasks of one call of a divided operator. */

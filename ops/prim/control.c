@@ -33,7 +33,13 @@ static bool infer_body(Infer *f, const char *name, const Graph **body)
 	if (a->kind != ATTR_graph)
 		return infer_fail(f, "argument %s: expected a graph", name);
 	*body = a->graph;
-	return true;
+	const char *collective = graph_collective(*body);
+	return !collective ||
+	       infer_fail(f,
+			  "graph %s communicates by %s: a rank that executes the graph less often "
+			  "than another would leave it waiting, so collectives are not allowed "
+			  "here",
+			  (*body)->name, collective);
 }
 
 /* Checks that the graph's inputs are the n operands from `first` on. */

@@ -112,7 +112,7 @@ static const UserOp *make(Ctx *ctx, const Builtin *from, uint32_t type)
 		ctx_bug(ctx, "weft::%s is no operator", from->name);
 	UserOp *own = arena_dup(a, op, sizeof *op);
 	own->said = from->said;
-	own->divided = true;
+	own->own = own->divided = true;
 	own->needs_lapack = from->alone;
 	return own;
 }
@@ -136,5 +136,5 @@ const UserOp *userop_builtin(const Ir *ir, const char *name)
 			*op = make(ir->ctx, &builtin[k], (uint32_t)(type - strchr("sdcz", 's')));
 		return *op;
 	}
-	return NULL;
+	return userop_collective(ir, stem);
 }

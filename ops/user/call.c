@@ -57,6 +57,12 @@ static bool has_effect(const Graph *g, Node n)
 	return op && userop_is(op, WEFT_OP_EFFECT);
 }
 
+static bool is_collective(const Graph *g, Node n)
+{
+	const UserOp *op = userop_of(g, n);
+	return op && op->collective;
+}
+
 static bool has_jvp(const Graph *g, Node n)
 {
 	const UserOp *op = userop_of(g, n);
@@ -157,7 +163,11 @@ static bool eval_call(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	char *room = work ? arena_alloc(e->arena, (size_t)work + 64) : NULL;
 	room = room ? (char *)(((uintptr_t)room + 63) / 64 * 64) : NULL;
 	WeftStatus status = {0};
-	return userop_call(op, NULL, arg, result, room, (uint64_t)work, &status) ||
+	const WeftOpContext context = {.size = sizeof context,
+				       .threads = 1,
+				       .device = {WEFT_CPU, 0},
+				       .comm = *g->ir->comm};
+	return userop_call(op, &context, arg, result, room, (uint64_t)work, &status) ||
 	       eval_error(e, g, n, "%s", status.message);
 }
 
@@ -166,6 +176,7 @@ OP(call) {
 	.doc = "what the user's operator of that name makes of xs and its scalar arguments "
 	       "(weft_op.h)",
 	.has_effect = has_effect,
+	.collective = is_collective,
 	.foreign = true,
 	.infer = infer_call,
 	.eval = eval_call,

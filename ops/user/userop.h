@@ -18,6 +18,9 @@ const UserOp *userop_among(const UserOp *const *op, uint32_t n, const char *name
 /* Returns the compiler's own operator of that name, which begins with "weft::" or "weft."; NULL
  * if there is none. */
 const UserOp *userop_builtin(const Ir *, const char *name);
+/* Returns the compiler's own operator weft::STEM that communicates (ops/user/comm.c); NULL if there
+ * is none. */
+const UserOp *userop_collective(const Ir *, const char *stem);
 /* Returns the operator that a node of OP_call calls: a registered one, or the compiler's own (as
  * userop_find). NULL if there is no operator of that name. */
 const UserOp *userop_of(const Graph *, Node);

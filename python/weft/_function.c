@@ -525,6 +525,7 @@ static PyObject *execute(Function *f, CallRoom *c, PyObject *out, bool update)
 	WeftContext context = {.size = sizeof context,
 			       .nthreads = f->threads,
 			       .cancel = &c->cancel,
+			       .comm = comm_of(f->comm),
 			       .memory_limit = f->memory_limit};
 	int code;
 	if (open_inputs(f, c) < 0)
@@ -658,6 +659,7 @@ static void function_dealloc(PyObject *self)
 	free(f->name);
 	free(f->spent);
 	Py_XDECREF(f->like);
+	Py_XDECREF(f->comm);
 	Py_XDECREF(f->record);
 	Py_XDECREF((PyObject *)f->instance);
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
@@ -758,6 +760,8 @@ static PyMemberDef function_members[] = {
 	{"like", T_OBJECT, offsetof(Function, like), 0,
 	 "A tensor of whose class the outputs of "
 	 "calls without tensors are."},
+	{"comm", T_OBJECT, offsetof(Function, comm), 0,
+	 "The Comm by which the model's collectives communicate; None: this process is alone."},
 	{"memory_limit", T_ULONGLONG, offsetof(Function, memory_limit), 0,
 	 "The bytes that a call may use besides inputs, outputs of known size and weights; 0: "
 	 "any."},

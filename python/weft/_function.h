@@ -38,6 +38,7 @@ typedef struct {
 	int64_t took;                    /* ns of the last call */
 	double timeout;                  /* seconds that a call may take; 0: any */
 	unsigned long long memory_limit; /* WeftContext.memory_limit */
+	PyObject *comm;    /* a Comm: WeftContext.comm; NULL: this process is alone */
 	PyObject *record;  /* makes the result of a call of the tuple of several results; NULL: the
 			      tuple is the result */
 	CallRoom *running; /* calls in progress; changed under the interpreter lock */

@@ -25,6 +25,8 @@ PyObject *weft_raise(int code, const char *message)
 		class = cancelled_error;
 	else if (code == WEFT_ERR_DEADLINE)
 		class = PyExc_TimeoutError;
+	else if (code == WEFT_ERR_COMM)
+		class = PyExc_ConnectionError;
 	PyErr_SetString(class, message);
 	return NULL;
 }
@@ -144,7 +146,8 @@ static int execute(PyObject *module)
 	    PyModule_AddStringConstant(module, "version", WEFT_VERSION) < 0)
 		return -1;
 	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 ||
-	    trace_setup(module) < 0 || nodes_setup(module) < 0 || quantize_setup(module) < 0)
+	    trace_setup(module) < 0 || nodes_setup(module) < 0 || quantize_setup(module) < 0 ||
+	    comm_setup(module) < 0)
 		return -1;
 	return PyModule_AddFunctions(module, functions);
 }

@@ -249,6 +249,16 @@ static PyObject *session_ops(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* ranks(n): the ranks of groups of which collectives do not say it. */
+static PyObject *session_ranks(PyObject *self, PyObject *args)
+{
+	unsigned n;
+	if (!PyArg_ParseTuple(args, "I", &n) || !session_ready((Session *)self))
+		return NULL;
+	weft_ranks(((Session *)self)->w, n);
+	Py_RETURN_NONE;
+}
+
 static PyObject *session_parse(PyObject *self, PyObject *args)
 {
 	Session *s = (Session *)self;
@@ -732,6 +742,8 @@ static PyMethodDef session_methods[] = {
 	 "load(path or buffer, name, rng_input=False, seed=0, "
 	 "ignore_guards=None): a Graph."},
 	{"ops", session_ops, METH_VARARGS, "ops(path): registers the operators of a library."},
+	{"ranks", session_ranks, METH_VARARGS,
+	 "ranks(n): how many ranks groups have of which collectives do not say it."},
 	{"parse", session_parse, METH_VARARGS, "parse(text, name): a Graph."},
 	{"parse_like", session_parse_like, METH_VARARGS,
 	 "parse_like(graph, text, name): a Graph "

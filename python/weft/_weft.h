@@ -163,6 +163,14 @@ int nodes_setup(PyObject *module);
 
 int quantize_setup(PyObject *module);
 
+/* ---- communication ---- */
+
+/* Returns the provider of a Comm, which stays as long as it does; NULL for another object, and for
+ * NULL. */
+const WeftComm *comm_of(PyObject *);
+/* Adds the class Comm to the module. Returns -1 with an exception. */
+int comm_setup(PyObject *module);
+
 /* ---- helpers ---- */
 
 /* A function of CPython as a method, whatever its arguments are. */

@@ -6,6 +6,7 @@ import copy
 import inspect
 import io
 import os
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -77,8 +78,12 @@ def paths(what: str, given: Any) -> list[str]:
 
 
 def session_with(ops: Any) -> Any:
-    """A session that has the operators of these libraries."""
+    """A session that has the operators of these libraries. Groups of which a collective does not say how many ranks they have
+    are the default group of torch.distributed, if that is in use."""
     session = _weft.Session()
+    dist = sys.modules.get("torch.distributed")
+    if dist and dist.is_available() and dist.is_initialized():
+        session.ranks(dist.get_world_size())
     for path in paths("ops", ops):
         session.ops(path)
     return session

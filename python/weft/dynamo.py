@@ -27,7 +27,7 @@ from torch.fx.graph_module import _format_import_block, _forward_from_src
 from torch.package.importer import sys_importer
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from weft import _weft, attention, composed, flex, fx, libraries, regions, results
+from weft import _weft, attention, composed, distributed, flex, fx, libraries, regions, results
 from weft.compiler import paths, session_with
 from weft.model import Model, resolved
 
@@ -125,6 +125,7 @@ class Compiled(Boxed):
         self._results = lowering.results
         self._integers = lowering.integers
         self._linalg = lowering.linalg
+        self._collective = lowering.collective
         self._direct = not lowering.written and all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
             r.index for r in lowering.results] == list(range(lowering.noutput))
         given = [n.meta.get("val") for n in lowering.gm.graph.find_nodes(op="placeholder")]
@@ -150,6 +151,8 @@ class Compiled(Boxed):
         try:
             self._model = Model(graph.session.jit(graph, {}))
             self._model.like = torch.empty(0)
+            if self._collective:
+                self._model.comm = distributed.current()
         except _weft.Error as e:
             if not self._later or not self._plain:
                 raise
@@ -525,7 +528,7 @@ def _kept(fallback: bool, used: tuple[str, ...]) -> Iterator[None]:
     """AOTAutograd's cache keeps what compiles within, with the entries of Weft apart from those of other back ends. Both
     graphs of a training step are lowered at once, since an entry has both. Dynamo compiles one graph at a time, so no other
     thread finds the class that is replaced here."""
-    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback} {[(p, libraries.contents(p)) for p in used]}"
+    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback} {[(p, libraries.contents(p)) for p in used]} {distributed.sizes_of_groups()}"
     details = autograd_cache.AOTAutogradCacheDetails
     autograd_cache.AOTAutogradCacheDetails = _Details
     try:

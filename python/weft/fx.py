@@ -15,7 +15,7 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
-from weft import _weft, composed, libraries, regions
+from weft import _weft, composed, distributed, libraries, regions
 from weft.compiler import session_with
 from weft.model import resolved
 from weft.results import Output, Results, inverse, is_dense, is_empty, order_of, root_of
@@ -75,6 +75,9 @@ CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_lo
            torch.ops.higher_order.map_impl: "_map"}
 
 
+# Collectives whose schemas in PyTorch do not say how many ranks their groups have: ours do.
+_WITHOUT_SIZE = {f"_c10d_functional.{name}" for name in ("all_reduce", "all_reduce_coalesced", "broadcast")}
+
 # What is no operator: why it runs in Python.
 _OUTSIDE = dict.fromkeys(("run_and_save_rng_state", "run_with_rng_state"), "it draws with a state of PyTorch's generator that a checkpoint saves")
 
@@ -103,7 +106,7 @@ def why_not(node: Node) -> str | None:
         target = node.args[1]
     if not isinstance(target, torch._ops.OpOverload):
         return _OUTSIDE.get(str(target)) or regions.why_not(node) or f"{target} is no operator of torch.ops"
-    if target.namespace in ("_c10d_functional", "_c10d_functional_autograd", "c10d"):
+    if target.namespace == "c10d":
         return "it communicates with other processes"
     values = [n.meta.get("val") for n in node.all_input_nodes] + list(value if isinstance(value, (tuple, list)) else [value])
     for v in values:
@@ -165,6 +168,7 @@ class Lowering(Results):
     """The graph of a GraphModule, what its inputs are, and how results are made of its outputs."""
 
     linalg = False  # whether a factorisation is checked
+    collective = False  # whether it communicates with other processes
     depth = 0       # of bodies
     nparam = 0      # constants of bodies
     alone = False   # whether one node is traced
@@ -385,6 +389,10 @@ class Lowering(Results):
                 product = self._call_op(node, "mul.Tensor", values[k], named.pop(factor))
                 values = (*values[:k], product, *values[k + 1:])
             name = _BY_TENSOR.get(name) or name.replace(".Scalar", ".Tensor")
+        if distributed.is_collective(name):
+            self.collective = True
+            if name in _WITHOUT_SIZE:
+                named = {**named, "group_size": distributed.group_size(self._given["group_name"])}
         self.linalg |= name == "aten._linalg_check_errors"
         if name in ("aten._linalg_det", "aten._linalg_slogdet"):  # the factors that they give are of A^T if A is row-major
             named = {**named, "row_major": self._given["A"].meta["val"].is_contiguous()}

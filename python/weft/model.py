@@ -182,7 +182,7 @@ class Model(Function):
     def _beside(self, instance: Any, entry: int) -> Model:
         other = Model(self.program, instance, entry, self.path)
         other.threads, other.weights_path, other.by_value = self.threads, self.weights_path, self.by_value
-        other.timeout, other.memory_limit = self.timeout, self.memory_limit
+        other.timeout, other.memory_limit, other.comm = self.timeout, self.memory_limit, self.comm
         return other
 
     def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:

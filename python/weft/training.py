@@ -113,6 +113,7 @@ class Asked(NamedTuple):
     loss_scale: Any
     check: bool
     rule: str | None
+    group: Any
 
 
 class TrainStep:
@@ -144,15 +145,21 @@ class TrainStep:
         self.accumulate, self._precision = asked.accumulate, asked.precision
         self.scaler = asked.loss_scale if asked.loss_scale is not None else torch.amp.GradScaler("cpu") if asked.precision == "f16" else None
         self._options = Options(asked.clip_norm is not None, asked.clip_value is not None, asked.outputs, asked.accumulate > 1, asked.ema,
-                                asked.on_nan is not None, self.scaler is not None)
+                                asked.on_nan is not None, self.scaler is not None, asked.group and (asked.group.group_name, asked.group.size()))
         self._whole = Whole(module, loss, precision=asked.precision)
         self._check_autocast()
         _check_hooks(self._whole)
+        if asked.group:
+            from weft.distributed import from_rank_0
+            from_rank_0([*module.parameters(), *module.buffers()], asked.group)
+        self._group = asked.group
         self._rule = rule_of(optimizer, asked.rule)
         self._lock, self._eval = threading.RLock(), None
         joint = trace(self._whole, self._args, self._kwargs, asked.dynamic_shapes)
         self._read_owners()
         self._groups = self._find_groups(joint, asked.sparse)
+        if asked.group and (rows := [u.names[0] for g in self._groups for u in g.parameters if u.rows]):
+            raise error(f"group: the sparse gradient of {rows[0]} cannot be that of several processes; sparse=False makes it a whole one")
         self._scale = self._good = None
         self._adopt_scale()
         eager = None
@@ -666,7 +673,7 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
                dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
                accumulate: int = 1, precision: str | None = None, ema: float | None = None, sparse: Iterable[str] | bool | None = None,
                on_nan: str | None = None, loss_scale: Any = None, check: bool = True, rule: str | None = None, path: Any = None,
-               **options: Any) -> TrainStep:
+               group: Any = None, **options: Any) -> TrainStep:
     """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
 
     module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
@@ -691,6 +698,9 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     check: compares loss and gradients of the example with those of backward() while tracing, and a step, on copies, with the optimizer's
     own.
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
+    group: the processes that train together, dist.group.WORLD, each with its part of a batch. Gradients are those of the mean over
+    the samples of all ranks, which may have other numbers of samples (the first extent of the last input); rank 0's parameters and
+    buffers are everybody's at the beginning. With accumulate, only updates communicate. The loss is this rank's.
     path: also writes a shared object that trains without Python (step.save).
     """
     for name, value in options.items():
@@ -714,11 +724,13 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
         raise error(f"loss_scale={loss_scale!r}: expected a torch.amp.GradScaler")
     if loss_scale is not None and not loss_scale.is_enabled():
         raise error("loss_scale: the scaler is not enabled")
+    if group is not None and (on_nan is not None or loss_scale is not None or precision == "f16"):
+        raise error("group: steps of several processes have no scale of the loss and no on_nan: each process would decide alone")
     if sparse is True or isinstance(sparse, str):
         raise error(f"sparse={sparse!r}: expected a list of names of parameters, or False")
     named = [] if sparse is False else None if sparse is None else list(sparse)
     step = TrainStep(module, loss, optimizer, args, kwargs, Asked(dynamic_shapes, clip_norm, clip_value, outputs, accumulate, precision, ema,
-                                                                  named, on_nan, loss_scale, check, rule))
+                                                                  named, on_nan, loss_scale, check, rule, group))
     if path is not None:
         step.save(path)
     return step

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -138,6 +139,7 @@ class Options(NamedTuple):
     ema: float | None
     skips: bool
     scaled: bool
+    group: tuple[str, int] | None = None  # of ranks that share batches: its name, and how many there are
 
 
 # Numbers of a scale of the loss, by the methods of torch.amp.GradScaler.
@@ -210,6 +212,7 @@ class StepLowering(fx.Lowering):
             yield from self._sums(gradients, given)
         if plan.kind == ACCUMULATE:
             return
+        gradients = self._over_ranks(gradients, given)
         skip = self._skipped(gradients)
         gradients = self._clipped(gradients)
         for g in plan.groups:
@@ -321,6 +324,48 @@ class StepLowering(fx.Lowering):
                 made[id(u.parameter)] = self._made("div.Tensor", total, self._made("_to_copy", count, dtype=self.trace.dtype(total)))
         return made
 
+    def _count_of(self, given: Any) -> Any:
+        """How much the gradients of this rank count: the samples of a call, or the calls that were summed; f32[]."""
+        calls = given(Slot("count", None)) if self.plan.kind == APPLY else None
+        if calls is not None:
+            return self._made("_to_copy", self._made("clamp", calls, 1), dtype="f32")
+        inputs = [(n, v) for n, slot in zip(self._arguments_of(), self.plan.slots) if slot.kind == "input"
+                  and isinstance(v := n.meta.get("val"), torch.Tensor) and v.dim()]
+        extent = self._argument(inputs[-1][0], inputs[-1][1].shape[0]) if inputs and self.plan.kind == STEP else 1
+        if isinstance(extent, int):
+            return self._made("full", [], float(extent), dtype="f32")
+        return self._made("_to_copy", self.trace.integer(extent), dtype="f32")
+
+    def _reduced(self, value: Any) -> Any:
+        name, ranks = self.plan.options.group
+        self.collective = True
+        return self._checked(None, self.trace.call, "_c10d_functional.all_reduce", (value, "sum", name, ranks), {})
+
+    def _over_ranks(self, gradients: dict[int, Any], given: Any) -> dict[int, Any]:
+        """The gradients of the mean over the samples of all ranks, of those over this rank's. Small ones travel together."""
+        if self.plan.options.group is None or not gradients:
+            return gradients
+        count = self._count_of(given)
+        shapes = {id(u.parameter): list(u.parameter.shape) for g in self.plan.groups for u in g.parameters}
+        dtypes = {k: self.trace.dtype(g) for k, g in gradients.items()}
+        wide = lambda k: "f64" if dtypes[k] == "f64" else "f32"
+        of = lambda value, dtype: value if dtype == "f32" else self._made("_to_copy", value, dtype=dtype)
+        weighted = {k: self._made("mul.Tensor", of(g, wide(k)) if dtypes[k] != wide(k) else g, of(count, wide(k)))
+                    for k, g in gradients.items()}
+        sums, total = {}, self._reduced(count)
+        for dtype in ("f32", "f64"):
+            small = [k for k in weighted if wide(k) == dtype and math.prod(shapes[k]) < SMALL]
+            if small:
+                flat = self._reduced(self._made("cat", [self._made("reshape", weighted[k], [-1]) for k in small]))
+            at = 0
+            for k in small:
+                end = at + math.prod(shapes[k])
+                sums[k] = self._made("reshape", self._made("slice.Tensor", flat, 0, at, end), shapes[k])
+                at = end
+        sums |= {k: self._reduced(w) for k, w in weighted.items() if k not in sums}
+        means = {k: self._made("div.Tensor", sums[k], of(total, wide(k))) for k in gradients}
+        return {k: m if dtypes[k] == wide(k) else self._made("_to_copy", m, dtype=dtypes[k]) for k, m in means.items()}
+
     def _averaged(self, average: Any, new: Any) -> Any:
         """As torch.optim.swa_utils.get_ema_multi_avg_fn: the average, moved towards the parameter."""
         weight = self._made("full", [], 1.0 - float(self.plan.options.ema or 0.0), dtype=self.trace.dtype(average))
@@ -397,6 +442,7 @@ class EntryLowering(StepLowering):
         return self._made("full", [], self.numbers_now[group, name], dtype="f64")
 
 
+SMALL = 1 << 16  # elements of a gradient that travels with others
 # What the graph of a plan computes: all; the gradients, which it adds to sums; an update by the sums; the module's output.
 STEP, ACCUMULATE, APPLY, EVAL = "step", "accumulate", "apply", "eval"
 

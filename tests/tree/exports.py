@@ -33,7 +33,7 @@ def declared(header):
 
 wanted = set(re.findall(r"^\t(\w+);$", (root / "install/libweft.map").read_text(), re.M))
 assert len(wanted) > 40 and all(name.startswith("weft_") for name in wanted), wanted
-differ("the headers", wanted, declared("weft.h") | declared("weft_backend.h") | declared("weft_graph.h") | declared("weft_op.h") | declared("weft_trace.h"))
+differ("the headers", wanted, declared("weft.h") | declared("weft_backend.h") | declared("weft_comm.h") | declared("weft_graph.h") | declared("weft_op.h") | declared("weft_trace.h"))
 differ(shared, wanted, defined("-D", shared))
 differ(static, wanted, defined("-g", static))
 if module:

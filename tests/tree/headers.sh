@@ -37,7 +37,7 @@ accepts() {
 
 # all LANGUAGE COMPILER...: each header alone, and in orders that matter.
 all() {
-	for headers in one.h two.h three.h four.h 'three.h two.h one.h' 'weft_call.h one.h weft_trace.h two.h' weft.h weft_backend.h 'weft_op.h weft_backend.h weft_trace.h' weft_call.h 'weft_call.h weft.h' weft_checkpoint.h 'weft_checkpoint.h weft_call.h' weft_file.h 'weft_file.h weft_call.h' weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
+	for headers in one.h two.h three.h four.h 'three.h two.h one.h' 'weft_call.h one.h weft_trace.h two.h' weft.h weft_backend.h 'weft_op.h weft_backend.h weft_trace.h' weft_call.h 'weft_call.h weft.h' weft_checkpoint.h 'weft_checkpoint.h weft_call.h' weft_comm.h 'weft_comm.h weft.h' weft_file.h 'weft_file.h weft_call.h' weft_graph.h weft_model.h weft_op.h weft_saved.h weft_trace.h 'weft_saved.h weft.h' 'weft_trace.h weft_op.h' 'weft_graph.h weft_trace.h' 'weft.h weft_op.h weft_model.h' 'weft_op.h weft_model.h weft.h' 'weft_model.h weft.h weft_model.h'; do
 		for h in $headers; do
 			echo "#include <$h>"
 		done >"$out/x.$1"

@@ -724,7 +724,7 @@ ENDS_WITH(WeftEntry, launch);
 ENDS_WITH(WeftOpen, device);
 ENDS_WITH(WeftContext, counters);
 ENDS_WITH(WeftOpContext, comm);
-ENDS_WITH(WeftComm, user);
+ENDS_WITH(WeftComm, group);
 ENDS_WITH(WeftModel, wait);
 
 static void test_other_sizes(void **unused)

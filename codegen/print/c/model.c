@@ -112,6 +112,7 @@ static const char *runtime_functions(const char *v)
 {
 	static const char *const first[][2] = {{"weft_rt_open", "WEFT_RUNTIME_FUNCTIONS"},
 	                                       {"weft_rt_open_lapack", "WEFT_LAPACK_FUNCTIONS"},
+	                                       {"weft_rt_open_ranks", "WEFT_RANKS_FUNCTIONS"},
 	                                       {"weft_rt_state_get", "WEFT_STATE_FUNCTIONS"},
 	                                       {"weft_rt_no_reset", "WEFT_NO_STATE_FUNCTIONS"},
 	                                       {"weft_rt_wait", "WEFT_DEVICE_FUNCTIONS"}};

@@ -5,34 +5,12 @@
  *   %2 = update_slice(%1, %x, [0, 1])                columns of the rows
  *   %3 = update_slice(%u, %2, [1, 0])         ->     %3 = update_slice(%u, %x, [1, 1])
  *   %4 = slice(%3, start=[1, 1], end=[9, 9])  ->     readers of %4 read %x */
+#include "ops/rules/box.h"
 #include "passes/simplify/rules.h"
 
 static Node in(const Build *b, Node n, uint32_t k)
 {
 	return node_in(b->g, n, k);
-}
-
-static bool is_update(const Build *b, Node n)
-{
-	return is_op(b->g, n, OP_update_slice);
-}
-
-/* Sets at[] to the place of an update_slice. Returns false where the place depends on data, or is
- * not proved to be one that needs no clamping. */
-static bool place_of(const Build *b, Node n, Sym at[MAX_RANK])
-{
-	SymTab *t = b_syms(b);
-	for (uint32_t k = 0; k + 2 < node_nin(b->g, n); k++) {
-		Attr v;
-		if (!node_splat(b->g, in(b, n, k + 2), &v) || v.kind != ATTR_int)
-			return false;
-		at[k] = v.s;
-		Sym end = sym_add(t, at[k], node_dim(b->g, in(b, n, 1), k));
-		if (sym_le(t, b_int(b, 0), at[k]) != YES ||
-		    sym_le(t, end, node_dim(b->g, n, k)) != YES)
-			return false;
-	}
-	return true;
 }
 
 /* Whether two updates put boxes of one shape at one place. */
@@ -53,7 +31,7 @@ static bool same_box(const Build *b, Node x, Node y)
 static Node update_again(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
-	if (!is_update(b, x) || !same_box(b, x, n))
+	if (!is_nested(b->g, n, x) || !same_box(b, x, n))
 		return (Node){0};
 	if (in(b, x, 1).i == in(b, n, 1).i)
 		return x;
@@ -65,28 +43,20 @@ static Node update_again(Build *b, Node n)
 	return b_update_slice(b, in(b, x, 0), in(b, n, 1), start);
 }
 
-/* Whether n is a slice with steps of 1 from the places at[] on. */
-static bool is_slice_at(const Build *b, Node n, const Sym *at)
-{
-	uint32_t len;
-	TRY(is_op(b->g, n, OP_slice));
-	const Sym *start = node_ints(b->g, n, "start", &len);
-	const Sym *step = node_ints(b->g, n, "step", &len);
-	for (uint32_t k = 0; k < len; k++)
-		TRY(start[k].i == at[k].i && is_one(b->g, step[k]));
-	return true;
-}
-
 /* Rewrites an update of x by an updated slice of x as one update. */
 static Node update_of_slice(Build *b, Node n)
 {
 	Node inner = in(b, n, 1);
-	Sym at[MAX_RANK], within[MAX_RANK];
-	if (!is_update(b, inner) || !place_of(b, n, at) || !place_of(b, inner, within))
+	Sym at[MAX_RANK], from[MAX_RANK], within[MAX_RANK];
+	if (!is_nested(b->g, n, inner) || !node_replaces_box(b->g, n, at) ||
+	    !node_replaces_box(b->g, inner, within))
 		return (Node){0};
-	Node slice = in(b, inner, 0);
-	if (!is_slice_at(b, slice, at) || in(b, slice, 0).i != in(b, n, 0).i)
+	Node box = in(b, inner, 0);
+	if (!node_is_box(b->g, box, from) || in(b, box, 0).i != in(b, n, 0).i)
 		return (Node){0};
+	for (uint32_t k = 0; k < node_rank(b->g, n); k++)
+		if (from[k].i != at[k].i)
+			return (Node){0};
 	Node start[MAX_RANK];
 	for (uint32_t k = 0; k < node_rank(b->g, n); k++)
 		start[k] = b_from_size(b, sym_add(b_syms(b), at[k], within[k]));
@@ -101,7 +71,7 @@ static Node slice_of_update(Build *b, Node n)
 	SymTab *t = b_syms(b);
 	Sym at[MAX_RANK], s[MAX_RANK], e[MAX_RANK];
 	uint32_t len;
-	if (!is_update(b, x) || !place_of(b, x, at))
+	if (!node_replaces_box(b->g, x, at))
 		return (Node){0};
 	const Sym *start = node_ints(b->g, n, "start", &len),
 		  *end = node_ints(b->g, n, "end", &len);
@@ -129,7 +99,7 @@ static Node update_of_splat(Build *b, Node n)
 {
 	Attr v;
 	Sym at[MAX_RANK], high[MAX_RANK];
-	if (!b_splat(b, in(b, n, 0), &v) || !place_of(b, n, at))
+	if (!b_splat(b, in(b, n, 0), &v) || !node_replaces_box(b->g, n, at))
 		return (Node){0};
 	for (uint32_t k = 0; k < node_rank(b->g, n); k++)
 		high[k] = sym_sub(b_syms(b), sym_sub(b_syms(b), node_dim(b->g, n, k), at[k]),

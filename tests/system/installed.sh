@@ -19,7 +19,7 @@ rm -rf "$out/root"
 # Nothing is missing, nothing else there.
 (cd "$prefix" && find . ! -type d | sed 's/^..//' | LC_ALL=C sort) >"$out/files"
 {
-	printf '%s\n' "$bindir/weft" "$includedir"/{weft,weft_backend,weft_call,weft_checkpoint,weft_file,weft_graph,weft_model,weft_op,weft_saved,weft_trace}.h "$includedir"/{weft,weft_view}.hpp "$libdir/cmake/weft/"{weft-config,weft-config-version}.cmake "$libdir"/libweft.{a,so,so.0,so.0.1.0} "$libdir/pkgconfig/weft.pc" \
+	printf '%s\n' "$bindir/weft" "$includedir"/{weft,weft_backend,weft_call,weft_checkpoint,weft_comm,weft_file,weft_graph,weft_model,weft_op,weft_saved,weft_trace}.h "$includedir"/{weft,weft_view}.hpp "$libdir/cmake/weft/"{weft-config,weft-config-version}.cmake "$libdir"/libweft.{a,so,so.0,so.0.1.0} "$libdir/pkgconfig/weft.pc" \
 		share/bash-completion/completions/weft.bash share/man/man1/weft.1
 	[ "$have_llvm" = yes ] && echo "$libdir/weft/weft_llvm.so"
 } | LC_ALL=C sort >"$out/wanted"

@@ -513,13 +513,14 @@ class Lowering(Results):
             # The C interface takes a number as `other` of an operator that has numbers there.
             if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, complex, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
                 value = self._number(node, value)
-            if widened and isinstance(value, _weft.Value) and a.name not in ("condition", "mask", "index", "indices"):
+            integers = widened and isinstance(value, _weft.Value) and _kind(self.trace.dtype(value)) in ("i", "bool")
+            if integers and a.name not in ("condition", "mask", "index", "indices"):
                 value = self._call_op(node, "_to_copy", value, dtype=DTYPES[torch.float64])
             if k == len(listed) and not a.kwarg_only:
                 listed.append(value)
             else:
                 named[a.name] = value
-        if widened and not self._tensors() and any(a.name == "dtype" for a in target._schema.arguments) and self._given.get("dtype") is None:
+        if widened and not self._kinds() and any(a.name == "dtype" for a in target._schema.arguments) and self._given.get("dtype") is None:
             named["dtype"] = DTYPES[node.meta["val"].dtype]
         if op_name(target) in _table()[1] and _may_draw(target, self._given):
             if self.depth:
@@ -543,12 +544,17 @@ class Lowering(Results):
         """The operands that are tensors."""
         return [v for n in self._given.values() if isinstance(n, Node) and isinstance(v := n.meta.get("val"), torch.Tensor)]
 
+    def _kinds(self) -> set[str]:
+        """The kinds of the operands that are tensors, those in lists and constants included."""
+        leaves = torch.utils._pytree.tree_leaves(list(self._given.values()))
+        return {_kind(self.trace.dtype(v)) for n in leaves if isinstance(n, Node) and isinstance(v := self.env.get(n), _weft.Value)}
+
     def _is_widened(self, node: Node) -> bool:
-        """Whether the result has double precision and no operand or argument says so, since PyTorch's default dtype is f64: passes/canon.c does that for files."""
+        """Whether the result has double precision and no operand or argument says so: PyTorch's default dtype is f64, and integers are f64
+        beside floats. Of files, passes/canon.c asks that."""
         v = node.meta.get("val")
-        named = any(isinstance(a, torch.dtype) for a in self._given.values())
-        return isinstance(v, torch.Tensor) and v.dtype in (torch.float64, torch.complex128) and not named and not any(
-            t.dtype.is_floating_point or t.dtype.is_complex for t in self._tensors())
+        named = any(isinstance(a, torch.dtype) for a in self._given.values()) or self._kinds() & {"f", "c"}
+        return isinstance(v, torch.Tensor) and v.dtype in (torch.float64, torch.complex128) and not named
 
     def _dtype_beside(self, number: Any) -> str:
         """The dtype of a number: of the first operand that is a tensor, where it can hold the number, else beside all tensors."""

@@ -422,6 +422,14 @@ static WeftRank *rank_new(Shared *s, int32_t rank, int32_t ranks, double timeout
 	return r;
 }
 
+/* Frees a rank and leaves the memory that it shares; NULL: does nothing. */
+static void rank_free(WeftRank *r)
+{
+	if (r)
+		free(r->give);
+	free(r);
+}
+
 static bool are_sane(int32_t rank, int32_t ranks, double timeout, WeftStatus *status)
 {
 	if (ranks >= 1 && ranks <= MOST_RANKS && rank >= 0 && rank < ranks && timeout > 0)
@@ -451,10 +459,8 @@ int weft_ranks_threads(int32_t ranks, double timeout, WeftRank **rank, WeftStatu
 		rank[k] = rank_new(s, k, ranks, timeout);
 		if (rank[k])
 			continue;
-		while (k-- > 0) {
-			free(rank[k]->give);
-			free(rank[k]);
-		}
+		while (k-- > 0)
+			rank_free(rank[k]);
 		munmap(s, bytes);
 		return told(status, WEFT_ERR_MEMORY, "no memory for ranks");
 	}
@@ -477,8 +483,7 @@ void weft_rank_close(WeftRank *r)
 		munmap(s, r->bytes);
 	if (r->file >= 0)
 		close(r->file);
-	free(r->give);
-	free(r);
+	rank_free(r);
 }
 
 /* ---- processes ---- */
@@ -572,9 +577,7 @@ static WeftRank *rank_map(int file, const char *name, int32_t rank, int32_t rank
 			 r ? "a process has this rank" : "the job has another number of ranks", 0);
 		if (s != MAP_FAILED)
 			munmap(s, bytes);
-		if (r)
-			free(r->give);
-		free(r);
+		rank_free(r);
 		close(file);
 		return NULL;
 	}

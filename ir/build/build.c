@@ -504,6 +504,7 @@ Node b_power(Build *b, Node x, int64_t e)
 			return r;
 	}
 }
+
 Node b_bin_scalar(Build *b, Op op, Node x, double v)
 {
 	if (!x.i)

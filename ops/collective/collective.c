@@ -287,19 +287,23 @@ static Node share(Build *b, Node n)
 	return b_bin(b, OP_div, mine, all_reduce(b, n, mine, "sum"));
 }
 
-static bool derives(Build *b, Node n)
-{
-	if (is_kind(b, n, "sum") || is_kind(b, n, "avg") || is_kind(b, n, "max") ||
-	    is_kind(b, n, "min"))
-		return true;
-	b_error(b, "%s: no derivative of \"%s\"", op_name(node_op(b->g, n)),
-		node_str(b->g, n, "reduce_op"));
-	return false;
-}
-
 static bool is_linear(Build *b, Node n)
 {
 	return is_kind(b, n, "sum") || is_kind(b, n, "avg");
+}
+
+/* Returns `known`; where it is false, after an error: n's reduction has no derivative. */
+static bool derives(Build *b, Node n, bool known)
+{
+	if (!known)
+		b_error(b, "%s: no derivative of \"%s\"", op_name(node_op(b->g, n)),
+			node_str(b->g, n, "reduce_op"));
+	return known;
+}
+
+static bool all_reduce_derives(Build *b, Node n)
+{
+	return derives(b, n, is_linear(b, n) || is_kind(b, n, "max") || is_kind(b, n, "min"));
 }
 
 /* Computes cotangents. The loss is the sum of all ranks' losses, as torch.distributed counts. */
@@ -307,7 +311,7 @@ static bool adjoint_all_reduce(Build *b, Node n, const Node *ct, const bool *wan
 {
 	if (!want[0] || !ct[0].i)
 		return true;
-	TRY(derives(b, n));
+	TRY(all_reduce_derives(b, n));
 	if (is_linear(b, n)) {
 		g[0] = all_reduce(b, n, ct[0], node_str(b->g, n, "reduce_op"));
 		return g[0].i;
@@ -321,7 +325,7 @@ static bool tangent_all_reduce(Build *b, Node n, const Node *t, Node *ty)
 {
 	if (!t[0].i)
 		return true;
-	TRY(derives(b, n));
+	TRY(all_reduce_derives(b, n));
 	if (is_linear(b, n)) {
 		ty[0] = all_reduce(b, n, t[0], node_str(b->g, n, "reduce_op"));
 		return ty[0].i;
@@ -446,11 +450,7 @@ static bool adjoint_reduce_scatter(Build *b, Node n, const Node *ct, const bool 
 {
 	if (!want[0] || !ct[0].i)
 		return true;
-	if (!is_linear(b, n)) {
-		b_error(b, "%s: no derivative of \"%s\"", op_name(node_op(b->g, n)),
-			node_str(b->g, n, "reduce_op"));
-		return false;
-	}
+	TRY(derives(b, n, is_linear(b, n)));
 	const Attr attr[] = {attr_none(), attr_int(b->g->ir, ranks_of(b, n)),
 			     *node_attr(b->g, n, "group_name")};
 	g[0] = b_call(b, OP__c10d_functional_all_gather_into_tensor, &ct[0], 1, attr, 3);
@@ -463,11 +463,7 @@ static bool tangent_reduce_scatter(Build *b, Node n, const Node *t, Node *ty)
 {
 	if (!t[0].i)
 		return true;
-	if (!is_linear(b, n)) {
-		b_error(b, "%s: no derivative of \"%s\"", op_name(node_op(b->g, n)),
-			node_str(b->g, n, "reduce_op"));
-		return false;
-	}
+	TRY(derives(b, n, is_linear(b, n)));
 	ty[0] = b_call(b, node_op(b->g, n), &t[0], 1, batch_attrs(b, n), 4);
 	return ty[0].i;
 }
@@ -586,61 +582,48 @@ OP(reduce_to){
 
 /* ---- several at once ---- */
 
-/* Adds the operator of that name for each tensor, whose other arguments are n's. */
-static Node each(Build *b, Node n, const char *name)
+/* Adds the operator for each tensor, with n's other arguments. */
+static Node each(Build *b, Node n, int op)
 {
-	const Op op = op_find(name);
 	uint32_t first, count = node_args(b->g, n, "inputs", &first);
 	Node *y = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count + 1);
 	const Attr *attr = batch_attrs(b, n);
 	Attr one[4] = {attr_none()};
-	const uint32_t narg = op_schema(op)->narg;
+	const uint32_t narg = op_schema((Op)op)->narg;
 	memcpy(one + 1, attr + 1, (narg - 1) * sizeof *one);
 	for (uint32_t k = 0; k < count; k++) {
 		Node x = node_in(b->g, n, first + k);
-		y[k] = b_call(b, op, &x, 1, one, narg);
+		y[k] = b_call(b, (Op)op, &x, 1, one, narg);
 		if (!y[k].i)
 			return y[k];
 	}
 	return b_tuple(b, y, count);
 }
 
-static Node build_each_all_reduce(Build *b, Node n)
-{
-	return each(b, n, "_c10d_functional.all_reduce");
-}
 OP(_c10d_functional_all_reduce_coalesced){
 	.schema = "_c10d_functional.all_reduce_coalesced(Tensor[] inputs, str reduce_op, str "
 		  "group_name, int group_size=0) -> Tensor[]",
 	.doc = "all_reduce of each of inputs",
-	.build = build_each_all_reduce,
+	.build_as = {each, OP__c10d_functional_all_reduce},
 	.collective = always,
 	.no_sample = TESTS,
 };
 
-static Node build_each_all_gather(Build *b, Node n)
-{
-	return each(b, n, "_c10d_functional.all_gather_into_tensor");
-}
 OP(_c10d_functional_all_gather_into_tensor_coalesced){
 	.schema = "_c10d_functional.all_gather_into_tensor_coalesced(Tensor[] inputs, int "
 		  "group_size, str group_name) -> Tensor[]",
 	.doc = "all_gather_into_tensor of each of inputs",
-	.build = build_each_all_gather,
+	.build_as = {each, OP__c10d_functional_all_gather_into_tensor},
 	.collective = always,
 	.no_sample = TESTS,
 };
 
-static Node build_each_reduce_scatter(Build *b, Node n)
-{
-	return each(b, n, "_c10d_functional.reduce_scatter_tensor");
-}
 OP(_c10d_functional_reduce_scatter_tensor_coalesced){
 	.schema =
 		"_c10d_functional.reduce_scatter_tensor_coalesced(Tensor[] inputs, str reduce_op, "
 		"int group_size, str group_name) -> Tensor[]",
 	.doc = "reduce_scatter_tensor of each of inputs",
-	.build = build_each_reduce_scatter,
+	.build_as = {each, OP__c10d_functional_reduce_scatter_tensor},
 	.collective = always,
 	.no_sample = TESTS,
 };

@@ -553,8 +553,9 @@ class Lowering(Results):
         """Whether the result has double precision and no operand or argument says so: PyTorch's default dtype is f64, and integers are f64
         beside floats. Of files, passes/canon.c asks that."""
         v = node.meta.get("val")
-        named = any(isinstance(a, torch.dtype) for a in self._given.values()) or self._kinds() & {"f", "c"}
-        return isinstance(v, torch.Tensor) and v.dtype in (torch.float64, torch.complex128) and not named
+        if not isinstance(v, torch.Tensor) or v.dtype not in (torch.float64, torch.complex128):
+            return False
+        return not any(isinstance(a, torch.dtype) for a in self._given.values()) and not self._kinds() & {"f", "c"}
 
     def _dtype_beside(self, number: Any) -> str:
         """The dtype of a number: of the first operand that is a tensor, where it can hold the number, else beside all tensors."""

@@ -23,7 +23,8 @@ enum { RANKS = 8, ROUNDS = 40, MOST = 5000 };
 
 /* ---- exchanges ---- */
 
-/* How many bytes rank `from` gives rank `to` in a round: some none, some more than a ring holds. */
+/* Returns how many bytes rank `from` gives rank `to` in a round: some none, some more than a ring
+ * holds. */
 static uint64_t bytes_of(int round, int from, int to)
 {
 	const uint32_t x = (uint32_t)(round * 7919 + from * 104729 + to * 1299709) * 2654435761u;
@@ -113,7 +114,7 @@ static const char *job_name(const char *what)
 	return name;
 }
 
-/* What a process does as a rank; `said` has room for what went wrong. Returns whether all went as
+/* Runs a process as a rank; `said` has room for what went wrong. Returns whether all went as
  * it should. */
 typedef bool Work(WeftRank *, WeftStatus *said);
 

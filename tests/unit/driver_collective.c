@@ -161,7 +161,7 @@ static void release(const Case *c, Job *job)
 	}
 }
 
-/* What element k of the result of rank r should be. */
+/* Returns what element k of the result of rank r should be. */
 typedef float Expected(const Case *c, int r, uint64_t k);
 
 static void check(Case c, uint64_t ny, Expected *expected)
@@ -276,7 +276,7 @@ static float scattered(const Case *c, int r, uint64_t k)
 	return sum_of(c, r, (uint64_t)(r * c->n / c->ranks) + k);
 }
 
-/* Of 6 elements 2 go to rank 0 and 4 to rank 1. */
+/* Compares an exchange in which of 6 elements 2 go to rank 0 and 4 to rank 1. */
 static float exchanged(const Case *c, int r, uint64_t k)
 {
 	const int each = r ? 4 : 2, first = r ? 2 : 0;
@@ -477,7 +477,7 @@ static void test_alone(void **state)
 	weft_free(w);
 }
 
-/* Of ranks that give other numbers of bytes, or do other collectives, each says so. */
+/* Tests that each of ranks that give other numbers of bytes, or do other collectives, says so. */
 static void *differing_main(void *arg)
 {
 	Job *j = arg;

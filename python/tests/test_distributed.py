@@ -171,6 +171,100 @@ def test_train_step(tmp_path):
             assert max(far) < 2e-6, result
 
 
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer, self.norm = nn.Linear(8, 8), nn.BatchNorm1d(8)
+
+    def forward(self, x):
+        return self.norm(self.layer(x))
+
+
+def _values_of(model):
+    return [t.detach().clone() for t in (*model.parameters(), *model.buffers())]
+
+
+def skipped_steps(rank, on_nan, accumulate):
+    """Of three updates, rank 1 has an infinity in the second: whether each was skipped, what was said, and whether something changed."""
+    model = Normed()
+    step = weft.train_step(model, nn.functional.mse_loss, torch.optim.SGD(model.parameters(), 0.1, momentum=0.9), (torch.zeros(4, 8),) * 2,
+                           group=dist.group.WORLD, on_nan=on_nan, accumulate=accumulate)
+    seen = []
+    for k in range(3):
+        before, said = _values_of(model), ""
+        for _ in range(accumulate):
+            x = _values(k + rank, 4, 8)
+            if k == 1 and rank == 1:
+                x[2, 3] = torch.inf
+            try:
+                step(x, x.cos())
+            except weft.CheckError as e:
+                said = str(e)
+        seen.append((step.skipped, said, [torch.equal(a, b) for a, b in zip(before, _values_of(model))]))
+    return seen, [p.detach().clone() for p in model.parameters()]
+
+
+@pytest.mark.parametrize("on_nan", ["skip", "stop"])
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_a_step_is_skipped_on_all_ranks(tmp_path, on_nan, accumulate):
+    results = on_ranks(tmp_path, skipped_steps, on_nan, accumulate)
+    assert all(isinstance(r, tuple) for r in results), results
+    for rank, (seen, _) in enumerate(results):
+        assert [s for s, _, _ in seen] == [False, True, False]
+        parameters = 4  # of which the first layer's bias has no gradient, in front of batch norm
+        assert not any(seen[k][2][p] for k in (0, 2) for p in (0, 2, 3))
+        assert all(seen[1][2][:parameters])
+        if accumulate == 1:
+            assert all(seen[1][2]), "statistics of batch norm"
+        said = seen[1][1]
+        assert (said == "") == (on_nan == "skip") and ("on one of the ranks" in said) == (on_nan == "stop"), said
+    assert all(torch.equal(a, b) for a, b in zip(results[0][1], results[1][1]))
+
+
+def scaled_steps(rank):
+    """Steps in f16 with a scale that is too large at first on one rank: scales, whether steps were skipped, and parameters; in eager mode, too."""
+    def run(compiled):
+        torch.manual_seed(3)
+        model = Mlp()
+        optimizer = torch.optim.SGD(model.parameters(), 0.05)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**24 if rank == 0 or not compiled else 2.0**20, growth_interval=2)
+        scales, skipped = [], []
+        if compiled:
+            step = weft.train_step(model, nn.functional.mse_loss, optimizer, (torch.zeros(4, 8),) * 2, group=dist.group.WORLD, precision="f16",
+                                   loss_scale=scaler)
+        else:
+            ddp = nn.parallel.DistributedDataParallel(model)
+        for k in range(16):
+            x = _values(k + rank, 4, 8)
+            if compiled:
+                step(x, x.cos())
+                skipped.append(step.skipped)
+            else:
+                before = scaler.get_scale()
+                with torch.autocast("cpu", torch.float16):
+                    loss = nn.functional.mse_loss(ddp(x), x.cos())
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)
+                scaler.update()
+                optimizer.zero_grad()
+                skipped.append(scaler.get_scale() < before)
+            scales.append(scaler.get_scale())
+        return scales, skipped, [p.detach().clone() for p in model.parameters()]
+    return run(True), run(False)
+
+
+def test_scales_of_all_ranks_are_one(tmp_path):
+    results = on_ranks(tmp_path, scaled_steps)
+    assert all(isinstance(r, tuple) for r in results), results
+    (scales, skipped, parameters), (scales_eager, skipped_eager, parameters_eager) = results[0]
+    assert (scales, skipped) == results[1][0][:2] and all(torch.equal(a, b) for a, b in zip(parameters, results[1][0][2]))
+    assert any(skipped) and not all(skipped)
+    assert (scales, skipped) == (scales_eager, skipped_eager)
+    for a, b in zip(parameters, parameters_eager):
+        torch.testing.assert_close(a, b, rtol=0, atol=2e-3)
+
+
 # ---- a file ----
 
 class Summing(nn.Module):

@@ -447,6 +447,25 @@ def test_outputs_and_losses():
     assert more["y"].shape == (8, 5) and loss.shape == ()
 
 
+@pytest.mark.parametrize("example", [torch.zeros, torch.ones])
+def test_an_example_without_information(example):
+    """All samples are equal: behind batch norm the loss of the example is rounding alone, and steps with other values are right."""
+    def made():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8))
+    ours, theirs = made(), made()
+    step = weft.train_step(ours, F.mse_loss, torch.optim.SGD(ours.parameters(), 0.1), (example(4, 8), torch.zeros(4, 8)))
+    optimizer = torch.optim.SGD(theirs.parameters(), 0.1)
+    x = torch.randn(4, 8)
+    loss = step(x, x.cos())
+    want = F.mse_loss(theirs(x), x.cos())
+    want.backward()
+    optimizer.step()
+    torch.testing.assert_close(loss, want.detach())
+    for a, b in zip(ours.parameters(), theirs.parameters()):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
 def test_random_numbers_and_autocast():
     net = nn.Sequential(nn.Linear(6, 64), nn.Dropout(0.5), nn.Linear(64, 5))
 

@@ -162,6 +162,8 @@ class TrainStep:
             raise error(f"group: the sparse gradient of {rows[0]} cannot be that of several processes; sparse=False makes it a whole one")
         self._scale = self._good = None
         self._adopt_scale()
+        if asked.group and self.scaler is not None:
+            from_rank_0([self._scale, self._good], asked.group)
         eager = None
         if asked.check:
             from weft.training_check import compare_gradients, compare_step
@@ -447,7 +449,9 @@ class TrainStep:
             elif updates:
                 self._update()
         if self._on_nan == "stop" and updates and self.skipped:
-            raise _weft.CheckError(f"weft.train_step: the loss is {float(results[0])}, and it or a gradient is not finite: nothing has changed")
+            where = "" if self._group is None else " on one of the ranks"
+            raise _weft.CheckError(f"weft.train_step: the loss is {float(results[0])}, and it or a gradient is not finite{where}: "
+                                   "nothing has changed")
         if not self.outputs:
             return results[0]
         return torch.utils._pytree.tree_unflatten(results, of.entries.spec)
@@ -700,7 +704,8 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
     group: the processes that train together, dist.group.WORLD, each with its part of a batch. Gradients are those of the mean over
     the samples of all ranks, which may have other numbers of samples (the first extent of the last input); rank 0's parameters and
-    buffers are everybody's at the beginning. With accumulate, only updates communicate. The loss is this rank's.
+    buffers are everybody's at the beginning. With accumulate, only updates communicate. The loss is this rank's. With on_nan and with a
+    scale of the loss, a step is skipped on all ranks if something is not finite on one of them.
     path: also writes a shared object that trains without Python (step.save).
     """
     for name, value in options.items():
@@ -724,8 +729,6 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
         raise error(f"loss_scale={loss_scale!r}: expected a torch.amp.GradScaler")
     if loss_scale is not None and not loss_scale.is_enabled():
         raise error("loss_scale: the scaler is not enabled")
-    if group is not None and (on_nan is not None or loss_scale is not None or precision == "f16"):
-        raise error("group: steps of several processes have no scale of the loss and no on_nan: each process would decide alone")
     if sparse is True or isinstance(sparse, str):
         raise error(f"sparse={sparse!r}: expected a list of names of parameters, or False")
     named = [] if sparse is False else None if sparse is None else list(sparse)

@@ -151,6 +151,7 @@ class StepLowering(fx.Lowering):
 
     def __init__(self, plan: Plan, name: str):
         self.plan = plan
+        self.anywhere: Any = None  # of ranks that share a batch: whether the loss of one of them is not finite
         super().__init__(plan.joint.gm, name, plan.written)
 
     def _input(self, k: int, node: Node, v: torch.Tensor) -> Any:
@@ -166,7 +167,7 @@ class StepLowering(fx.Lowering):
         super()._outputs(node)
         self.written = every
         updates = list(self._updates())
-        lost = self._lost() if plan.buffers else None
+        lost = self._lost() if plan.buffers and self.anywhere is None else self.anywhere
         for argument, value in plan.buffers.items():
             if lost is not None:
                 self.env[value] = self._kept(lost, self.env[self._arguments_of()[argument]], self.env[value])
@@ -281,7 +282,7 @@ class StepLowering(fx.Lowering):
     def _skipped(self, gradients: dict[int, Any]) -> Any:
         if not (self.plan.options.skips or self.plan.options.scaled):
             return None
-        bad, lost = [self._bad(g) for g in gradients.values()], self._lost()
+        bad, lost = [self._bad(g) for g in gradients.values()], self._lost() if self.anywhere is None else self.anywhere
         return self._made("any", self._made("stack", bad + [lost] * (lost is not None)))
 
     def _unscaled(self, gradients: dict[int, Any], given: Any) -> dict[int, Any]:
@@ -341,6 +342,15 @@ class StepLowering(fx.Lowering):
         self.collective = True
         return self._checked(None, self.trace.call, "_c10d_functional.all_reduce", (value, "sum", name, ranks), {})
 
+    def _total(self, count: Any) -> Any:
+        """The count of all ranks. Whether a loss is not finite travels with it: all ranks do the same then."""
+        lost = self._lost()
+        if lost is None:
+            return self._reduced(count)
+        both = self._reduced(self._made("stack", [count, self._made("_to_copy", lost, dtype="f32")]))
+        self.anywhere = self._made("gt.Scalar", self._made("select.int", both, 0, 1), 0)
+        return self._made("select.int", both, 0, 0)
+
     def _over_ranks(self, gradients: dict[int, Any], given: Any) -> dict[int, Any]:
         """The gradients of the mean over the samples of all ranks, of those over this rank's. Small ones travel together."""
         if self.plan.options.group is None or not gradients:
@@ -352,7 +362,7 @@ class StepLowering(fx.Lowering):
         of = lambda value, dtype: value if dtype == "f32" else self._made("_to_copy", value, dtype=dtype)
         weighted = {k: self._made("mul.Tensor", of(g, wide(k)) if dtypes[k] != wide(k) else g, of(count, wide(k)))
                     for k, g in gradients.items()}
-        sums, total = {}, self._reduced(count)
+        sums, total = {}, self._total(count)
         for dtype in ("f32", "f64"):
             small = [k for k in weighted if wide(k) == dtype and math.prod(shapes[k]) < SMALL]
             if small:

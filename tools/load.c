@@ -250,9 +250,9 @@ static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArg
 				      strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16))
 		return false;
 	return !to || !has_suffix(path, ".onnx") || count_operators(w, g) != before ||
-	       (fail("%s: --precision is for operators of PyTorch, and this model of ONNX has "
-		     "none",
-		     path),
+	       (fail("%s: --precision changes nothing: no operator of the model would compute in "
+		     "%s",
+		     path, to),
 		false);
 }
 

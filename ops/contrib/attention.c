@@ -173,6 +173,7 @@ OP(com_microsoft_Attention_1){
 		  "float mask_filter_value=-10000.0, int past_present_share_buffer=0, "
 		  "int[]? qkv_hidden_sizes=None, int rotary_embedding_dim=0, float scale=0.0, "
 		  "bool unidirectional=False) -> Tensor[]",
+	.autocast = AUTOCAST_LOW,
 	.build = build_attention,
 	.no_sample = CONTRIB_CASES,
 };

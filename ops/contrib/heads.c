@@ -110,6 +110,7 @@ OP(com_microsoft_MultiHeadAttention_1){
 		  "Tensor? past_key, Tensor? past_value, Tensor? past_sequence_length, "
 		  "Tensor? cache_indirection, *, int num_heads, float mask_filter_value=-10000.0, "
 		  "float scale=0.0, bool unidirectional=False) -> (Tensor, Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build = build_multi_head,
 	.no_sample = CONTRIB_CASES,
 };
@@ -121,6 +122,7 @@ OP(com_microsoft_DecoderMaskedMultiHeadAttention_1){
 		  "int num_heads, float mask_filter_value=-10000.0, int output_qk=0, "
 		  "int past_present_share_buffer=0, float scale=0.0) -> (Tensor, Tensor, Tensor, "
 		  "Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build = build_decoder,
 	.no_sample = CONTRIB_CASES,
 };
@@ -320,6 +322,7 @@ OP(com_microsoft_GroupQueryAttention_1){
 		  "float qk_norm_epsilon=1e-06, bool rotary_interleaved=False, "
 		  "float scale=0.0, int sliding_window_cache=0, int smooth_softmax=-1, "
 		  "float softcap=0.0, str v_quant_type=\"NONE\") -> (Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build = build_grouped,
 	.no_sample = CONTRIB_CASES,
 };

@@ -40,12 +40,14 @@ OP(com_microsoft_FusedMatMul_1){
 	.schema = "com_microsoft.FusedMatMul.1(Tensor A, Tensor B, *, float alpha=1.0, bool "
 		  "transA=False, bool transB=False, bool transBatchA=False, "
 		  "bool transBatchB=False) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_fused_matmul,
 	.no_sample = CONTRIB_CASES,
 };
 OP(com_microsoft_TransposeMatMul_1){
 	.schema = "com_microsoft.TransposeMatMul.1(Tensor A, Tensor B, *, float alpha=1.0, bool "
 		  "transA=False, bool transB=False) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_transpose_matmul,
 	.no_sample = CONTRIB_CASES,
 };
@@ -70,6 +72,7 @@ OP(com_microsoft_FusedGemm_1){
 		  "float beta=1.0, int transA=0, int transB=0, str? activation=None, "
 		  "float activation_alpha=0.0, float activation_beta=0.0, "
 		  "float activation_gamma=0.0) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_fused_gemm,
 	.no_sample = CONTRIB_CASES,
 };
@@ -93,6 +96,7 @@ OP(com_microsoft_FusedConv_1){
 		  "activation=None, float[]? activation_params=None, "
 		  "str auto_pad=\"NOTSET\", int[]? dilations=None, int group=1, "
 		  "int[]? kernel_shape=None, int[]? pads=None, int[]? strides=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_fused_conv,
 	.no_sample = CONTRIB_CASES,
 };
@@ -114,12 +118,14 @@ static Node build_cdist(Build *b, Node n)
 OP(com_microsoft_CDist_1){
 	.schema = "com_microsoft.CDist.1(Tensor A, Tensor B, *, str metric=\"sqeuclidean\") -> "
 		  "Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_cdist,
 	.no_sample = CONTRIB_CASES,
 };
 
 OP(com_microsoft_Inverse_1){
 	.schema = "com_microsoft.Inverse.1(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "linalg_inv(X)",
 	.no_sample = CONTRIB_CASES,
 };

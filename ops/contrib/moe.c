@@ -98,6 +98,7 @@ OP(com_microsoft_MoE_1){
 		  "str activation_type=\"relu\", int k=1, bool normalize_routing_weights=False, "
 		  "int swiglu_fusion=0, float? swiglu_limit=None, "
 		  "int use_sparse_mixer=0) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_moe,
 	.no_sample = CONTRIB_CASES,
 };

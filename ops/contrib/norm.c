@@ -42,6 +42,7 @@ static Node build_simplified(Build *b, Node n)
 OP(onnx_SimplifiedLayerNormalization_1){
 	.schema = "onnx.SimplifiedLayerNormalization.1(Tensor X, Tensor scale, *, int axis=-1, "
 		  "float epsilon=1e-05, int stash_type=1) -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_simplified,
 	.no_sample = CONTRIB_CASES,
 };
@@ -61,11 +62,11 @@ static Node skip_norm(Build *b, Node n, int simple)
 	return y.i ? b_tuple(b, (Node[]){y, mean, inverse, sum}, 4) : y;
 }
 
-
 OP(com_microsoft_SkipLayerNormalization_1){
 	.schema = "com_microsoft.SkipLayerNormalization.1(Tensor input, Tensor skip, Tensor gamma, "
 		  "Tensor? beta, Tensor? bias, *, float epsilon=1e-12) -> (Tensor, Tensor, Tensor, "
 		  "Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build_as = {skip_norm, false},
 	.no_sample = CONTRIB_CASES,
 };
@@ -73,6 +74,7 @@ OP(com_microsoft_SkipSimplifiedLayerNormalization_1){
 	.schema = "com_microsoft.SkipSimplifiedLayerNormalization.1(Tensor input, Tensor skip, "
 		  "Tensor gamma, Tensor? bias, *, float epsilon=1e-12) -> (Tensor, Tensor, Tensor, "
 		  "Tensor)",
+	.autocast = AUTOCAST_FIRST,
 	.build_as = {skip_norm, true},
 	.no_sample = CONTRIB_CASES,
 };

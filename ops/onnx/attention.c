@@ -195,6 +195,7 @@ OP(onnx_Attention_23){
 		  "int qk_matmul_output_mode=0, float? scale=None, "
 		  "float softcap=0.0, ScalarType? softmax_precision=None, int left_window_size=-1, "
 		  "int right_window_size=-1, int outputs) -> Tensor[]",
+	.autocast = AUTOCAST_LOW,
 	.build = build_attention,
 	.no_sample = NODE_TESTS,
 };

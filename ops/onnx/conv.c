@@ -67,6 +67,7 @@ OP(onnx_Conv_1){
 	.schema = "onnx.Conv.1(Tensor X, Tensor W, Tensor? B, *, str auto_pad=\"NOTSET\", int[]? "
 		  "dilations=None, int group=1, int[]? kernel_shape=None, int[]? pads=None, "
 		  "int[]? strides=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_conv,
 	.no_sample = NODE_TESTS,
 };
@@ -104,6 +105,7 @@ static Node build_causal_conv(Build *b, Node n)
 OP(onnx_CausalConvWithState_27){
 	.schema = "onnx.CausalConvWithState.27(Tensor input, Tensor weight, Tensor? bias, Tensor? "
 		  "past_state, *, str activation=\"none\") -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build = build_causal_conv,
 	.no_sample = NODE_TESTS,
 };
@@ -176,6 +178,7 @@ OP(onnx_ConvTranspose_1){
 		  "int[]? dilations=None, int group=1, "
 		  "int[]? kernel_shape=None, int[]? output_padding=None, int[]? output_shape=None, "
 		  "int[]? pads=None, int[]? strides=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_conv_transpose,
 	.no_sample = NODE_TESTS,
 };

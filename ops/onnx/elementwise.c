@@ -13,11 +13,13 @@ OP(onnx_Neg_1){
 };
 OP(onnx_Exp_1){
 	.schema = "onnx.Exp.1(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "exp(X)",
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Log_1){
 	.schema = "onnx.Log.1(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "log(X)",
 	.no_sample = NODE_TESTS,
 };
@@ -28,6 +30,7 @@ OP(onnx_Sqrt_1){
 };
 OP(onnx_Reciprocal_1){
 	.schema = "onnx.Reciprocal.1(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "reciprocal(X)",
 	.no_sample = NODE_TESTS,
 };
@@ -73,16 +76,19 @@ OP(onnx_Cos_7){
 };
 OP(onnx_Tan_7){
 	.schema = "onnx.Tan.7(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "tan(X)",
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Asin_7){
 	.schema = "onnx.Asin.7(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "asin(X)",
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Acos_7){
 	.schema = "onnx.Acos.7(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "acos(X)",
 	.no_sample = NODE_TESTS,
 };
@@ -93,11 +99,13 @@ OP(onnx_Atan_7){
 };
 OP(onnx_Sinh_9){
 	.schema = "onnx.Sinh.9(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "sinh(X)",
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Cosh_9){
 	.schema = "onnx.Cosh.9(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "cosh(X)",
 	.no_sample = NODE_TESTS,
 };
@@ -148,6 +156,7 @@ OP(onnx_Softsign_1){
 };
 OP(onnx_Softplus_1){
 	.schema = "onnx.Softplus.1(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "softplus(X)",
 	.no_sample = NODE_TESTS,
 };
@@ -273,6 +282,7 @@ static Node build_pow(Build *b, Node n)
 
 OP(onnx_Pow_7){
 	.schema = "onnx.Pow.7(Tensor X, Tensor Y) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_pow,
 	.no_sample = NODE_TESTS,
 };
@@ -353,6 +363,7 @@ OP(onnx_Div_1){
 OP(onnx_Pow_1){
 	.schema = "onnx.Pow.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
+	.autocast = AUTOCAST_F32,
 	.build_as = {legacy, OP_pow},
 	.no_sample = NODE_TESTS,
 };

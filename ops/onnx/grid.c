@@ -30,6 +30,7 @@ OP(onnx_GridSample_16){
 	.schema = "onnx.GridSample.16(Tensor X, Tensor grid, *, bool align_corners=False, str "
 		  "mode=\"linear\", str padding_mode=\"zeros\") -> Tensor",
 	.aliases = "com_microsoft.GridSample.1",
+	.autocast = AUTOCAST_F32,
 	.build = build_grid_sample,
 	.no_sample = NODE_TESTS,
 };
@@ -202,6 +203,7 @@ OP(onnx_DeformConv_19){
 	.schema = "onnx.DeformConv.19(Tensor X, Tensor W, Tensor offset, Tensor? B, Tensor? mask, "
 		  "*, int[]? dilations=None, int group=1, int[]? kernel_shape=None, "
 		  "int offset_group=1, int[]? pads=None, int[]? strides=None) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_deform_conv,
 	.no_sample = NODE_TESTS,
 };

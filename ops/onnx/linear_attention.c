@@ -151,6 +151,7 @@ OP(onnx_LinearAttention_27){
 		  "past_state, Tensor? decay, Tensor? beta, *, int chunk_size=64, "
 		  "int kv_num_heads, int q_num_heads, float scale=0.0, "
 		  "str update_rule=\"gated_delta\") -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build = build_linear_attention,
 	.no_sample = NODE_TESTS,
 };

@@ -48,6 +48,7 @@ static Node build_negative_log(Build *b, Node n)
 OP(onnx_NegativeLogLikelihoodLoss_12){
 	.schema = "onnx.NegativeLogLikelihoodLoss.12(Tensor input, Tensor target, Tensor? weight, "
 		  "*, int? ignore_index=None, str reduction=\"mean\") -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_negative_log,
 	.no_sample = NODE_TESTS,
 };
@@ -67,6 +68,7 @@ static Node build_softmax_cross_entropy(Build *b, Node n)
 OP(onnx_SoftmaxCrossEntropyLoss_12){
 	.schema = "onnx.SoftmaxCrossEntropyLoss.12(Tensor scores, Tensor labels, Tensor? weights, "
 		  "*, int? ignore_index=None, str reduction=\"mean\") -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_F32,
 	.build = build_softmax_cross_entropy,
 	.no_sample = NODE_TESTS,
 };

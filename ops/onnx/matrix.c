@@ -5,6 +5,7 @@
 
 OP(onnx_MatMul_1){
 	.schema = "onnx.MatMul.1(Tensor A, Tensor B) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.expand = "matmul(A, B)",
 	.no_sample = NODE_TESTS,
 };
@@ -33,6 +34,7 @@ static Node build_gemm(Build *b, Node n)
 OP(onnx_Gemm_1){
 	.schema = "onnx.Gemm.1(Tensor A, Tensor B, Tensor? C, *, float alpha=1.0, float beta=1.0, "
 		  "int transA=0, int transB=0, bool broadcast=False) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_gemm,
 	.no_sample = NODE_TESTS,
 };
@@ -47,12 +49,14 @@ static Node build_einsum(Build *b, Node n)
 
 OP(onnx_Einsum_12){
 	.schema = "onnx.Einsum.12(Tensor[] Inputs, *, str equation) -> Tensor",
+	.autocast = AUTOCAST_LOW,
 	.build = build_einsum,
 	.no_sample = NODE_TESTS,
 };
 
 OP(onnx_Det_11){
 	.schema = "onnx.Det.11(Tensor X) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.expand = "linalg_det(X)",
 	.no_sample = NODE_TESTS,
 };

@@ -37,6 +37,7 @@ static Node build_layer_norm(Build *b, Node n)
 OP(onnx_LayerNormalization_17){
 	.schema = "onnx.LayerNormalization.17(Tensor X, Tensor Scale, Tensor? B, *, int axis=-1, "
 		  "float epsilon=1e-05, int stash_type=1, int outputs) -> Tensor[]",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_layer_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -59,6 +60,7 @@ static Node build_rms_norm(Build *b, Node n)
 OP(onnx_RMSNormalization_23){
 	.schema = "onnx.RMSNormalization.23(Tensor X, Tensor scale, *, int axis=-1, float "
 		  "epsilon=1e-05, int stash_type=1) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_rms_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -84,6 +86,7 @@ static Node build_instance_norm(Build *b, Node n)
 OP(onnx_InstanceNormalization_1){
 	.schema = "onnx.InstanceNormalization.1(Tensor input, Tensor scale, Tensor B, *, float "
 		  "epsilon=1e-05) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_instance_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -114,16 +117,17 @@ static Node group_norm(Build *b, Node n, int of_groups)
 	return b_convert(b, b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, bias), y, 1)), d);
 }
 
-
 OP(onnx_GroupNormalization_18){
 	.schema = "onnx.GroupNormalization.18(Tensor X, Tensor scale, Tensor bias, *, float "
 		  "epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.build_as = {group_norm, true},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_GroupNormalization_21){
 	.schema = "onnx.GroupNormalization.21(Tensor X, Tensor scale, Tensor bias, *, float "
 		  "epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
+	.autocast = AUTOCAST_FIRST,
 	.build_as = {group_norm, false},
 	.no_sample = NODE_TESTS,
 };
@@ -170,6 +174,7 @@ OP(onnx_BatchNormalization_1){
 	.schema = "onnx.BatchNormalization.1(Tensor X, Tensor scale, Tensor B, Tensor input_mean, "
 		  "Tensor input_var, *, float epsilon=1e-05, float momentum=0.9, int spatial=1, "
 		  "bool training_mode=False) -> Tensor[]",
+	.autocast = AUTOCAST_FIRST,
 	.build = build_batch_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -197,6 +202,7 @@ static Node build_lrn(Build *b, Node n)
 OP(onnx_LRN_1){
 	.schema = "onnx.LRN.1(Tensor X, *, float alpha=0.0001, float beta=0.75, float bias=1.0, "
 		  "int size) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_lrn,
 	.no_sample = NODE_TESTS,
 };
@@ -216,6 +222,7 @@ static Node build_lp_norm(Build *b, Node n)
 
 OP(onnx_LpNormalization_1){
 	.schema = "onnx.LpNormalization.1(Tensor input, *, int axis=-1, int p=2) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_lp_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -239,6 +246,7 @@ static Node build_mean_variance_norm(Build *b, Node n)
 
 OP(onnx_MeanVarianceNormalization_9){
 	.schema = "onnx.MeanVarianceNormalization.9(Tensor X, *, int[]? axes=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_mean_variance_norm,
 	.no_sample = NODE_TESTS,
 };

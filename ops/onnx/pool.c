@@ -215,6 +215,7 @@ static Node build_max_unpool(Build *b, Node n)
 OP(onnx_MaxUnpool_9){
 	.schema = "onnx.MaxUnpool.9(Tensor X, Tensor I, SymInt[]? output_shape, *, int[] "
 		  "kernel_shape, int[]? pads=None, int[]? strides=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_max_unpool,
 	.no_sample = NODE_TESTS,
 };
@@ -237,6 +238,7 @@ OP(onnx_LpPool_2){
 	.schema = "onnx.LpPool.2(Tensor X, *, int[] kernel_shape, str auto_pad=\"NOTSET\", bool "
 		  "ceil_mode=False, int[]? dilations=None, int p=2, int[]? pads=None, "
 		  "int[]? strides=None) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_lp_pool,
 	.no_sample = NODE_TESTS,
 };
@@ -277,6 +279,7 @@ OP(onnx_GlobalMaxPool_1){
 };
 OP(onnx_GlobalLpPool_2){
 	.schema = "onnx.GlobalLpPool.2(Tensor X, *, int p=2) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_global_lp,
 	.no_sample = NODE_TESTS,
 };

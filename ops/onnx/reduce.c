@@ -127,12 +127,14 @@ static Node build_reduce_log_sum_exp(Build *b, Node n)
 OP(onnx_ReduceSum_1){
 	.schema = "onnx.ReduceSum.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_sum,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceProd_1){
 	.schema = "onnx.ReduceProd.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_prod,
 	.no_sample = NODE_TESTS,
 };
@@ -157,30 +159,35 @@ OP(onnx_ReduceMean_1){
 OP(onnx_ReduceL1_1){
 	.schema = "onnx.ReduceL1.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_l1,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceL2_1){
 	.schema = "onnx.ReduceL2.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_l2,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceSumSquare_1){
 	.schema = "onnx.ReduceSumSquare.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_sum_square,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceLogSum_1){
 	.schema = "onnx.ReduceLogSum.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_log_sum,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceLogSumExp_1){
 	.schema = "onnx.ReduceLogSumExp.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_reduce_log_sum_exp,
 	.no_sample = NODE_TESTS,
 };
@@ -331,12 +338,14 @@ static Node running(Build *b, Node n, int combine)
 OP(onnx_CumSum_11){
 	.schema = "onnx.CumSum.11(Tensor x, int axis, *, bool exclusive=False, bool reverse=False) "
 		  "-> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build_as = {running, REDUCE_SUM},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_CumProd_26){
 	.schema = "onnx.CumProd.26(Tensor x, int axis, *, bool exclusive=False, bool "
 		  "reverse=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build_as = {running, REDUCE_PROD},
 	.no_sample = NODE_TESTS,
 };

@@ -349,6 +349,7 @@ OP(onnx_RNN_1){
 		  "float[]? activation_beta=None, str? activations=None, float? clip=None, "
 		  "str direction=\"forward\", int? hidden_size=None, int layout=0, "
 		  "int output_sequence=0) -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build_as = {layer, CELL_RNN},
 	.no_sample = NODE_TESTS,
 };
@@ -358,6 +359,7 @@ OP(onnx_GRU_1){
 		  "float[]? activation_beta=None, str? activations=None, float? clip=None, "
 		  "str direction=\"forward\", int? hidden_size=None, int layout=0, "
 		  "bool linear_before_reset=False, int output_sequence=0) -> (Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build_as = {layer, CELL_GRU},
 	.no_sample = NODE_TESTS,
 };
@@ -368,6 +370,7 @@ OP(onnx_LSTM_1){
 		  "str? activations=None, float? clip=None, "
 		  "str direction=\"forward\", int? hidden_size=None, bool input_forget=False, "
 		  "int layout=0, int output_sequence=0) -> (Tensor, Tensor, Tensor)",
+	.autocast = AUTOCAST_LOW,
 	.build_as = {layer, CELL_LSTM},
 	.no_sample = NODE_TESTS,
 };

@@ -56,12 +56,14 @@ static Node build_dft(Build *b, Node n)
 OP(onnx_DFT_17){
 	.schema = "onnx.DFT.17(Tensor input, SymInt? dft_length, *, int axis=1, bool "
 		  "inverse=False, bool onesided=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_dft,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_DFT_20){
 	.schema = "onnx.DFT.20(Tensor input, SymInt? dft_length, int axis=-2, *, bool "
 		  "inverse=False, bool onesided=False) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_dft,
 	.no_sample = NODE_TESTS,
 };
@@ -98,6 +100,7 @@ static Node build_stft(Build *b, Node n)
 OP(onnx_STFT_17){
 	.schema = "onnx.STFT.17(Tensor signal, int frame_step, Tensor? window, SymInt? "
 		  "frame_length, *, bool onesided=True) -> Tensor",
+	.autocast = AUTOCAST_F32,
 	.build = build_stft,
 	.no_sample = NODE_TESTS,
 };

@@ -27,8 +27,8 @@ CASES = [  # status, what is said, the command line
     (1, "--seed is for models that draw random numbers: none are drawn here", [*RUN, "--seed", "3"]),
     (1, "--rng is for models that draw random numbers: none are drawn here", ["show", "m.ir", "--rng", "input"]),
     (1, "--rng-cipher is for models that draw random numbers: none are drawn here", ["show", "a=m.ir", "b=m.ir", "--rng-cipher", "philox"]),
-    (1, "tf_functions.onnx: --precision is for operators of PyTorch, and this model of ONNX has none",
-     ["show", "tests/exported/tf_functions.onnx", "--precision", "bf16"]),
+    (1, "paddle_functions.onnx: --precision changes nothing: no operator of the model would compute in bf16",
+     ["show", "tests/exported/paddle_functions.onnx", "--precision", "bf16"]),
     # of compiled models
     *((1, f"m.so is compiled: {o[0]} is for model files", ["run", "m.so", *RUN[2:], *o]) for o in
       (["--values", "in.safetensors"], ["--seed", "3"], ["--private", "x"], ["--state", "a.x=b.y"], ["--output-names", "a"], ["--precision", "bf16"])),

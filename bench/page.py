@@ -1,9 +1,10 @@
 """The page of times beside other systems, docs/benchmarks.md, and what it is made of.
 
-page.py measure WEFT ENV RESULT.json MODEL.pt2... [--threads LIST] [--rounds N] [--seconds S] [--peers LIST]
+page.py measure WEFT ENV RESULT.json MODEL.pt2... [--threads LIST] [--rounds N] [--seconds S] [--peers LIST] [--precisions LIST]
     times each model (with MODEL.safetensors, MODEL.onnx beside it) in alternating rounds of `weft bench`: the least time of a call of
     Weft and of each peer in the Python environment ENV. Once for each model: the time to compile it, with empty caches; the size of the
     file; the time of a process that loads it and makes one call (`weft run`, the least of five), and that process's memory.
+    --precisions f32,bf16 (default f32): each model in each of them, the peers, too; ONNX Runtime has f32 only.
     RESULT.json also gets the processor, versions, the commit and the load of the machine before each round.
     Then, unless --no-python, the cases of bench/page_python.py by ENV, which needs torchvision for them: training steps and a detector.
 page.py page RESULT.json... -o PAGE.md
@@ -50,9 +51,13 @@ def versions(weft, env):
             **json.loads(text_of(os.path.join(env, "bin/python"), "-c", ask))}
 
 
-def round_of(weft, env, model, threads, peers, seconds):
+def options_of(precision):
+    return [] if precision == "f32" else ["--precision", precision]
+
+
+def round_of(weft, env, model, precision, threads, peers, seconds):
     """By name of a system, the least milliseconds of a call."""
-    command = [weft, "bench", model, "--no-op-by-op", "--json", "--seconds", str(seconds), "--threads", str(threads)]
+    command = [weft, "bench", model, "--no-op-by-op", "--json", "--seconds", str(seconds), "--threads", str(threads), *options_of(precision)]
     if peers:
         command += ["--against", ",".join(peers), "--python", env]
     p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -63,11 +68,11 @@ def round_of(weft, env, model, threads, peers, seconds):
     return {row["name"].split("-")[0]: row["min_ms"] for row in rows if row["ok"]}  # peers: NAME-VERSION
 
 
-def once(weft, model, folder):
+def once(weft, model, precision, folder):
     """What is measured once: seconds and bytes."""
     artifact, reference = os.path.join(folder, "model.so"), os.path.splitext(model)[0] + ".safetensors"
     began = time.monotonic()
-    subprocess.run([weft, "compile", model, "-o", artifact, "--no-cache"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([weft, "compile", model, "-o", artifact, "--no-cache", *options_of(precision)], check=True, stdout=subprocess.DEVNULL)
     compiled = time.monotonic() - began
     call = [weft, "run", artifact, "--inputs", reference, "--outputs", os.path.join(folder, "y.safetensors")]
     least = math.inf
@@ -85,16 +90,16 @@ def measure(args):
     out = {"date": datetime.date.today().isoformat(), "processor": processor(), "processors": os.cpu_count(),
            "versions": versions(args.weft, args.env), "loads": [], "models": {}}
     threads = [int(n) for n in args.threads.split(",")]
-    for model in args.models:
-        name = pathlib.Path(model).stem
+    for model, precision in ((m, p) for m in args.models for p in args.precisions.split(",")):
+        name = pathlib.Path(model).stem + (f", {precision}" if precision != "f32" else "")
         with tempfile.TemporaryDirectory() as folder:
-            entry = once(args.weft, model, folder)
+            entry = once(args.weft, model, precision, folder)
         entry["ms"] = {str(n): {} for n in threads}
         for _ in range(args.rounds):
             for n in threads:
                 out["loads"].append(os.getloadavg()[0])
                 times = entry["ms"][str(n)]
-                for system, ms in round_of(args.weft, args.env, model, n, args.peers, args.seconds).items():
+                for system, ms in round_of(args.weft, args.env, model, precision, n, args.peers, args.seconds).items():
                     times[system] = min(ms, times.get(system, math.inf))
         keep(args.result, out, name, entry)
     if args.python:
@@ -173,8 +178,8 @@ def page(results):
             "bold; `-` means that a system was not measured with this model. The last row compares each system\n"
             "with Weft: it is the geometric mean, over the models that both ran, of the system's time divided by Weft's. Models\n"
             "whose names end in `_3l` have three layers. ONNX Runtime's tools quantised the models whose names end in `_q` to 8 bits.\n"
-            "In the column \"AOTInductor, Inductor\", Inductor compiled the training steps (by `torch.compile`), and AOTInductor all\n"
-            "other models.\n\n"
+            "In a row whose name ends in `bf16`, all systems compute in bf16. In the column \"AOTInductor, Inductor\", Inductor\n"
+            "compiled the training steps (by `torch.compile`), and AOTInductor all other models.\n\n"
             "`bench/page.py` writes this page. `python3 bench/page.py --help` explains how to measure on your own machine.\n")
     for path in results:
         r = json.loads(pathlib.Path(path).read_text())
@@ -206,6 +211,7 @@ def main():
     m.add_argument("--rounds", type=int, default=3)
     m.add_argument("--seconds", type=float, default=1)
     m.add_argument("--peers", type=lambda s: [x for x in s.split(",") if x], default=list(PEERS))
+    m.add_argument("--precisions", default="f32")
     m.add_argument("--no-python", dest="python", action="store_false", help="without the cases of bench/page_python.py")
     w = sub.add_parser("page")
     w.add_argument("results", nargs="+")

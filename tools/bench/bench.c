@@ -51,7 +51,7 @@ const Command command_bench = {
 	.about = "Time a model after warm-up: minimum, median and 99th percentile over repeated "
 		 "runs, FLOP/s, share of the peak of this machine, and memory. Rows: `op by op` "
 		 "(the same graph operator by operator with our own kernels: no fusion, no "
-		 "planning), `compiled`, and the named peers.",
+		 "planning), `compiled`, and the named peers, in the same precision (--precision).",
 	.more = "The peak is that of a loop of multiply-adds, the fastest of many windows of a "
 		"millisecond between and behind the runs. FLOPs are counted at the sizes run, "
 		"which are printed. Memory is the largest of the process.",

@@ -419,12 +419,14 @@ bool bench_peer(const char *peer, const BenchOptions *o, int threads, BenchRow *
 	char line[512] = "", count[16], seconds[32];
 	snprintf(count, sizeof count, "%d", threads);
 	snprintf(seconds, sizeof seconds, "%g", o->seconds);
-	const char *arg[] = {o->model, o->inputs, peer, count, seconds, "-v"};
+	const char *precision = precision_given(&o->load, o->entry);
+	const char *arg[] = {
+		o->model, o->inputs, peer, count, seconds, precision ? precision : "f32", "-v"};
 	FILE *out = tmpfile();
 	if (!out)
 		return fail("%s: cannot make a temporary file", peer), false;
 	setenv("OMP_NUM_THREADS", count, 1);
-	bool ok = python_run(o->python, peer, peers_py, arg, o->verbose ? 6 : 5, out);
+	bool ok = python_run(o->python, peer, peers_py, arg, o->verbose ? 7 : 6, out);
 	unsetenv("OMP_NUM_THREADS");
 	if (ok) {
 		rewind(out);

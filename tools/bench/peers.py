@@ -1,7 +1,8 @@
 """Time a model under other systems, for `weft bench --against`.
 
-usage: peers.py MODEL.pt2 INPUTS.safetensors PEER THREADS SECONDS [-v]
-PEER: torch (eager), aoti (AOTInductor, frozen weights), onnxruntime, openvino (f32)
+usage: peers.py MODEL.pt2 INPUTS.safetensors PEER THREADS SECONDS PRECISION [-v]
+PEER: torch (eager), aoti (AOTInductor, frozen weights), onnxruntime, openvino
+PRECISION: f32, or bf16 or f16: PyTorch computes under autocast, OpenVINO by its hint; ONNX Runtime has none
 Prints one line: the peer's name and version, then compile seconds, runs, and minimum, median and 99th percentile in
 milliseconds, peak memory in bytes. Inputs are the tensors x.0, x.1, ... ; MODEL.onnx beside the model is used where
 a peer needs ONNX, and made in a temporary folder when missing. A failure is one line on standard error; with -v it is
@@ -62,27 +63,49 @@ def onnx_path(model, folder):
     return path
 
 
-def prepare_torch(model, inputs, threads, inductor):
+def under_autocast(program, values, dtype):
+    """The program, exported once more under autocast."""
+    import torch
+    module = program.module()
+
+    class Cast(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.module = module
+
+        def forward(self, *args):
+            with torch.autocast("cpu", dtype):
+                return self.module(*args)
+    with torch.no_grad():
+        return torch.export.export(Cast(), values).run_decompositions({})
+
+
+def prepare_torch(model, inputs, threads, precision, inductor):
     import torch
     torch.set_num_threads(threads)
     program = load(model)
     values = tuple(torch.from_numpy(v) for v in inputs)
+    dtype = {"f32": None, "bf16": torch.bfloat16, "f16": torch.float16}[precision]
     if inductor:
+        if dtype is not None:
+            program = under_autocast(program, values, dtype)
         with tempfile.TemporaryDirectory() as folder:
             path = torch._inductor.aoti_compile_and_package(
                 program, package_path=os.path.join(folder, "m.pt2"), inductor_configs={"freezing": True})
-            call = torch._inductor.aoti_load_package(path)
+            call, dtype = torch._inductor.aoti_load_package(path), None
     else:
         call = program.module()
 
     def run():
-        with torch.no_grad():
+        with torch.no_grad(), torch.autocast("cpu", dtype, enabled=dtype is not None):
             return call(*values)
     return torch.__version__, run
 
 
-def prepare_onnxruntime(model, inputs, threads):
+def prepare_onnxruntime(model, inputs, threads, precision):
     import onnxruntime
+    if precision != "f32":
+        raise ValueError(f"it computes a model of f32 in f32 only, not in {precision}")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     with tempfile.TemporaryDirectory() as folder:
@@ -91,10 +114,10 @@ def prepare_onnxruntime(model, inputs, threads):
     return onnxruntime.__version__, lambda: session.run(None, feed)
 
 
-def prepare_openvino(model, inputs, threads):
+def prepare_openvino(model, inputs, threads, precision):
     import openvino
     core = openvino.Core()
-    core.set_property("CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": "f32"})
+    core.set_property("CPU", {"INFERENCE_NUM_THREADS": threads, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": precision})
     with tempfile.TemporaryDirectory() as folder:
         compiled = core.compile_model(onnx_path(model, folder), "CPU")
     request = compiled.create_infer_request()
@@ -104,18 +127,18 @@ def prepare_openvino(model, inputs, threads):
 
 
 def main():
-    model, inputs, peer, threads, seconds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), float(sys.argv[5])
+    model, inputs, peer, threads, seconds, precision = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5]), sys.argv[6]
     from safetensors.numpy import load_file
     tensors = load_file(inputs)
     names = sorted((k for k in tensors if k.startswith("x.")), key=lambda k: int(k.split(".")[1]))
     inputs = [tensors[k] for k in names]
     start = time.perf_counter()
     if peer in ("torch", "aoti"):
-        version, run = prepare_torch(model, inputs, threads, peer == "aoti")
+        version, run = prepare_torch(model, inputs, threads, precision, peer == "aoti")
     elif peer == "onnxruntime":
-        version, run = prepare_onnxruntime(model, inputs, threads)
+        version, run = prepare_onnxruntime(model, inputs, threads, precision)
     elif peer == "openvino":
-        version, run = prepare_openvino(model, inputs, threads)
+        version, run = prepare_openvino(model, inputs, threads, precision)
     else:
         sys.exit(f"no peer {peer}; there are torch, aoti, onnxruntime, openvino")
     seconds_compile = time.perf_counter() - start
@@ -137,7 +160,7 @@ def quiet_main():
         os._exit(1)
 
 
-if sys.argv[6:] == ["-v"]:
+if sys.argv[7:] == ["-v"]:
     try:
         main()
     except Exception:

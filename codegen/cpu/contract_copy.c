@@ -271,6 +271,40 @@ static void copy_square(Copy *c, uint32_t j, Lx left)
 	at_element(c, here);
 }
 
+/* Copies a square of rows of a whose groups become neighbours: as many groups as there are lanes,
+ * each loaded along the rows. left: how many groups there are; none: all. Groups behind them, and
+ * rows behind the last one, hold anything. */
+static void turn_square(Copy *c, Lx left)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const uint32_t k = c->p->unit.axis[0], rows = c->p->panels.axis, n = s->e.lanes.n;
+	Lx here = s->e.at[k], *line = ARENA_ARRAY(s->e.arena, Lx, n),
+	   first = eval_let(&s->e, "row", first_column(c, 0));
+	eval_lanes(&s->e, rows, n);
+	if (!is_whole(c)) {
+		Lx there = lx_sub(f, eval_size(&s->e, s->e.nest->extent[rows]), first);
+		there = lx_mask(f, lx_min(f, there, lx_int(f, n)), n);
+		eval_mask(&s->e, lx_var(f, ls_let(f, "there", there)));
+	}
+	eval_at(&s->e, rows, first);
+	for (uint32_t i = 0; i < n; i++) {
+		Lx at = lx_int(f, i);
+		at = left.i ? lx_min(f, at, lx_sub(f, left, lx_int(f, 1))) : at;
+		eval_at(&s->e, k, eval_let(&s->e, "group", lx_add(f, here, at)));
+		line[i] = join_groups(c);
+	}
+	eval_at(&s->e, rows, (Lx){0});
+	eval_mask(&s->e, (Lx){0});
+	eval_lanes(&s->e, NO_AXIS, n);
+	eval_at(&s->e, k, here);
+	transpose_lanes(s, line);
+	Lx row = eval_size(&s->e, sym_divi(s->e.syms, c->p->panels.stride, n)),
+	   to = eval_let(&s->e, "to", place(c, 0));
+	for (uint32_t i = 0; i < n; i++)
+		ls_store(f, c->to, lx_add(f, to, lx_mul(f, row, lx_int(f, i))), line[i], (Lx){0});
+}
+
 static void copy_squares(Copy *c)
 {
 	Cpu *s = c->s;
@@ -286,7 +320,9 @@ static void copy_squares(Copy *c)
 	Lx end = eval_let(&s->e, "whole", lx_add(f, lo, lx_sub(f, n, lx_mod(f, n, lanes))));
 	at_element(c, lo);
 	eval_for(&s->e, u->axis[0], lo, end, s->e.lanes.n);
-	for (uint32_t j = 0; j < vectors(c); j++)
+	if (c->p->panels.turned)
+		turn_square(c, (Lx){0});
+	for (uint32_t j = 0; !c->p->panels.turned && j < vectors(c); j++)
 		copy_square(c, j, (Lx){0});
 	eval_end(&s->e);
 	const Sym all = sym_muli(s->e.syms, s->e.nest->extent[outermost], u->inner);
@@ -294,7 +330,9 @@ static void copy_squares(Copy *c)
 		ls_if(f, lx_cmp(f, SC_lt, end, hi));
 		at_element(c, end);
 		Lx left = eval_let(&s->e, "left", lx_sub(f, hi, end));
-		for (uint32_t j = 0; j < vectors(c); j++)
+		if (c->p->panels.turned)
+			turn_square(c, left);
+		for (uint32_t j = 0; !c->p->panels.turned && j < vectors(c); j++)
 			copy_square(c, j, left);
 		ls_end(f);
 	}

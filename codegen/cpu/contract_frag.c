@@ -92,10 +92,14 @@ static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 			 lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, all)), all);
 		return;
 	}
+	if (c->p->a.turned) /* panels have whole groups */
+		left = lx_add(f, left, int_of(c, group - 1));
 	Lx whole = lx_div(f, left, int_of(c, group)), rest = lx_mod(f, left, int_of(c, group));
 	Lx there = lx_mask(f, whole, u32.lanes);
 	ls_store(f, c->frags.left, at,
 		 lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, there)), (Lx){0});
+	if (c->p->a.turned)
+		return;
 	ls_if(f, lx_cmp(f, SC_gt, rest, int_of(c, 0)));
 	Lx last = contract_load_a(c, lx_add(f, offset, lx_mul(f, whole, int_of(c, group))), rest);
 	ls_store(f, c->frags.left, lx_add(f, at, whole), last, (Lx){0});
@@ -134,7 +138,13 @@ static void load_a(ContractCode *c, uint32_t k, bool in_place)
 	if (in_place) {
 		Lx distance = eval_size(&c->s->e, c->p->a.runs.distance);
 		Lx at = lx_add(f, g->base[k], contract_step_offset(c, c->p->a.load));
-		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c), at, distance);
+		if (c->p->a.turned) { /* of groups */
+			Lx group = int_of(c, c->p->axes.row->group);
+			at = lx_mul(f, at, group);
+			distance = lx_mul(f, distance, group);
+		}
+		ls_frag_load(f, lfrag(g->a[k], 0), as(a_memory(c), c->p->axes.row->a), at,
+			     distance);
 	} else {
 		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a),
 			     int_of(c, (int64_t)k * rows_of(c) * step_of(c)),

@@ -240,7 +240,7 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 		return refuse_near("a vector is not as wide as a fragment");
 	const uint32_t last = x->k[x->nk - 1];
 	if (are_apart(in, x, a) &&
-	    (row->nfrag || contract_lanes(in) == 1 || in->nest->k->kx.data[a.i].guard.i ||
+	    (contract_lanes(in) == 1 || in->nest->k->kx.data[a.i].guard.i || x->nblock ||
 	     !contract_linear(in, in->nest->offset[a.i])))
 		return refuse_near("steps of k are apart in a");
 	if (nest_hint(in->nest, last) < 2 * row->group &&
@@ -411,11 +411,19 @@ static Nest *read_b(const PlanInput *in, ContractPlan *c)
  * if that saves time, or makes groups of steps that are apart; else the nest itself. */
 static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 {
-	c->a.copied = contract_copies_a(in, c, &c->a.panels);
-	if (!c->a.copied)
+	SymTab *syms = in->nest->syms;
+	c->a.turned = contract_turns_a(in, c, &c->a.panels);
+	c->a.copied = !c->a.turned && contract_copies_a(in, c, &c->a.panels);
+	if (!c->a.copied && !c->a.turned)
 		return in->nest;
 	Nest *nest = nest_copy(in->nest, in->nest->k);
-	nest_read(nest, c->a.load, add_copy(in, c, &c->a.panels), c->a.panels.offset);
+	Sym offset = c->a.panels.offset;
+	if (c->a.turned) {
+		c->a.runs.distance = sym_divi(syms, c->a.panels.stride, c->a.panels.width);
+		offset = sym_add(syms, offset,
+				 sym_mul(syms, nest->var[c->axes.m[0]], c->a.runs.distance));
+	}
+	nest_read(nest, c->a.load, add_copy(in, c, &c->a.panels), offset);
 	return nest;
 }
 
@@ -536,7 +544,7 @@ static const char *describe(const PlanInput *in, const ContractPlan *c)
 		!c->b.decoded.value.i ? ""
 		: c->b.decoded.slab   ? " decoded in slabs"
 				      : " decoded",
-		c->a.copied ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
+		c->a.copied || c->a.turned ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
 		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
 		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "",
 		c->sums.blocks.stage ? ", scaled sums of blocks" : "");
@@ -595,7 +603,7 @@ static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan
 	if (blocks && !in->row->nfrag && !in->row->pairs)
 		find_start(&grouped, &c->sums.blocks, c->axes.n);
 	decide(&grouped, c, p);
-	if (c->a.apart && !c->a.copied)
+	if (c->a.apart && !c->a.copied && !c->a.turned)
 		*no = refuse_near("steps of k are apart in a, and rows are not neighbours");
 	if (c->axes.row->nfrag && c->sums.cuts.n && !contract_has_blocks(c))
 		*no = refuse_near("sums are too long for fragments");

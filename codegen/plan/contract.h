@@ -47,9 +47,11 @@ typedef struct {
 				   (OperandB): groups in a block */
 } ContractAxes;
 
-/* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. */
+/* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. turned: of
+ * rows of a with the groups of k side by side, [batch][panel][width][k], as fragments are loaded. */
 typedef struct {
 	Kx load;
+	bool turned;
 	uint32_t axis;       /* the axis of columns, or of rows */
 	int64_t step, width; /* step: the columns (rows) from one panel to the next; width: of a
 				panel, in whole vectors; those past the step are not read */
@@ -169,7 +171,7 @@ typedef struct {
 typedef struct {
 	Kx load;
 	bool apart; /* groups are joined where they are copied: not in one piece in memory */
-	bool copied;
+	bool copied, turned; /* turned: copied by Panels.turned, which are read as if in place */
 	Runs runs;
 	Panels panels;
 } OperandA;
@@ -348,6 +350,9 @@ MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPl
 /* Decides whether an earlier phase copies a into panels of the tile's rows, when axes, tile, block
  * and windows are known; if so, sets *p to the panels and returns true, else leaves *p as it is. */
 MUST_LOOK bool contract_copies_a(const PlanInput *, const ContractPlan *, Panels *);
+/* Whether an earlier phase copies a for fragments, because the steps of its groups are apart; if so,
+ * sets *p to the panels, which are turned. */
+MUST_LOOK bool contract_turns_a(const PlanInput *, const ContractPlan *, Panels *);
 /* Whether the kernel reads every element of the buffer that the load reads, before axes are merged:
  * no other kernel of its phase writes to the buffer, and all of it has been written. */
 MUST_LOOK bool contract_reads_all(const PlanInput *, Kx load);

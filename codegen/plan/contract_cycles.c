@@ -396,7 +396,7 @@ double contract_page_cycles(const PlanInput *in, const ContractPlan *c)
 	at.nest = c->nest;
 	const Counts n = count(&at, c);
 	double cycles = 0;
-	if (!c->a.copied)
+	if (!c->a.copied && !c->a.turned)
 		cycles += page_cycles(&at, c->a.load, &c->axes);
 	if (c->b.access == B_IN_PLACE)
 		cycles += page_cycles(&at, c->b.load, &c->axes);

@@ -534,6 +534,47 @@ bool contract_copies_a(const PlanInput *in, const ContractPlan *c, Panels *p)
 	return true;
 }
 
+/* Returns the elements from one row of turned panels to the next: whole fragments, an odd number of
+ * them, so that rows do not share few sets of the caches. */
+static Sym turned_row(const PlanInput *in, const ContractAxes *x)
+{
+	SymTab *syms = in->nest->syms;
+	const int64_t groups = x->row->k / x->row->group;
+	const Sym all = sym_ceildiv(syms, most_of(in, in->nest->extent[x->k[0]]),
+				    sym_int(syms, groups)),
+		  half = sym_floordiv(syms, all, sym_int(syms, 2));
+	return sym_muli(syms, sym_addi(syms, sym_muli(syms, half, 2), 1), groups);
+}
+
+bool contract_turns_a(const PlanInput *in, const ContractPlan *c, Panels *p)
+{
+	const ContractAxes *x = &c->axes;
+	SymTab *syms = in->nest->syms;
+	if (!x->row->nfrag || !c->a.apart || x->nm != 1 || x->nk != 1 ||
+	    !nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->m[0], 1))
+		return false;
+	const int64_t lanes = contract_lanes(in);
+	*p = contract_place_panels(in, c->a.load, x, x->m[0], lanes, lanes, 1);
+	const Sym row = turned_row(in, x), per = sym_muli(syms, row, lanes),
+		  all = sym_mul(syms, per, most_of(in, p->count));
+	Sym offset = in->nest->var[x->k[0]], stride = sym_mul(syms, per, p->count), numel = all;
+	const uint64_t axes = nest_axes(in->nest, in->nest->offset[c->a.load.i]);
+	for (uint32_t i = x->nbatch; i-- > 0;) {
+		const Sym extent = in->nest->extent[x->batch[i]];
+		if (!(axes >> x->batch[i] & 1))
+			continue;
+		offset = sym_add(syms, offset,
+				 sym_mul(syms, in->nest->var[x->batch[i]], stride));
+		stride = sym_mul(syms, stride, extent);
+		numel = sym_mul(syms, numel, most_of(in, extent));
+	}
+	p->turned = true;
+	p->offset = offset;
+	p->stride = per;
+	p->numel = numel;
+	return true;
+}
+
 /* ---- runs of rows of a ---- */
 
 /* Whether the index takes every value of a dimension of that size, and no other, in the nest. */
@@ -746,7 +787,8 @@ const CopyPlan *contract_plan_copy(const PlanInput *in, const Panels *p, const C
 	*c = (CopyPlan){.nest = n,
 			.axes = *x,
 			.panels = *p,
-			.unit = contract_unit_axes(in, p->load, x),
+			.unit = p->turned ? (UnitAxes){.axis = {x->k[0]}, .n = 1, .inner = 1}
+					  : contract_unit_axes(in, p->load, x),
 			.vector = {micro_groups(x->row) ? DT_u32 : in->contraction.dtype,
 				   contract_lanes(in)}};
 	c->group = c->unit.n ? 1 : TASK_PANELS;

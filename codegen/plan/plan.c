@@ -197,6 +197,7 @@ void plan_print_copy(const CopyPlan *c, Text *out)
 static const char *describe_a(const ContractPlan *c)
 {
 	return c->a.copied                             ? "copied"
+	       : c->a.turned                           ? "copied, rows turned"
 	       : c->axes.row->nfrag && !c->a.runs.used ? "through a local array"
 						       : "in place";
 }

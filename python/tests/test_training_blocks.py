@@ -75,6 +75,22 @@ def test_beside_pytorch(small, loss, bias, tied):
     assert all(map(torch.equal, before, net.parameters()))
 
 
+@pytest.mark.parametrize("loss", ["mean", "sum"])
+def test_all_labels_ignored(small, loss):
+    """The mean of nothing is NaN, and no gradient is, as in PyTorch."""
+    net, twin = Language(True, False, torch.float32), Language(True, False, torch.float32)
+    step = weft.train_step(net, LOSSES[loss], optim.SGD(net.parameters(), lr=1.0), batch(0))
+    assert training_blocks.blocks in nodes_of(step)
+    x, y = batch(1)
+    y.fill_(-100)
+    got = step(x, y)
+    want = LOSSES[loss](twin(x), y)
+    want.backward()
+    torch.testing.assert_close(got, want.detach(), equal_nan=True)
+    for p, q in zip(net.parameters(), twin.parameters()):
+        assert torch.equal(p, q) and not q.grad.any()
+
+
 def test_other_readers(small):
     """Where something else reads the logits, or there are weights, they are computed as they are."""
     for options, loss in (({"outputs": True}, mean), ({}, lambda out, label: mean(out, label) + 1e-3 * out.square().mean()),

@@ -160,8 +160,9 @@ def lower(lowering: Any, node: Node) -> list[Any]:
     each = -(-n // count)
     pad = count * each - n
     made, dtype = lowering._made, lowering.trace.dtype(h)
-    valid = lambda x: made("_to_copy", made("ne.Scalar", x, ignore), dtype=dtype)
-    share = made("reciprocal", made("sum", valid(label))) if mean else made("full", [], 1.0, dtype=dtype)
+    counts = lambda x: made("ne.Scalar", x, ignore)
+    share = made("reciprocal", made("sum", made("_to_copy", counts(label), dtype=dtype))) if mean else made("full", [], 1.0, dtype=dtype)
+    none = made("full", [], 0.0, dtype=dtype)
     w, place = made("t", wt), made("arange", classes, dtype="i64")
     if pad:
         h, label = made("constant_pad_nd", h, [0, 0, 0, pad], 0.0), made("constant_pad_nd", label, [0, pad], ignore)
@@ -172,7 +173,7 @@ def lower(lowering: Any, node: Node) -> list[Any]:
         ls = made("_log_softmax", logits, 1, False)
         loss = made("add.Tensor", loss, made("nll_loss_nd", ls, at, None, 2, ignore))
         hit = made("_to_copy", made("eq.Tensor", made("unsqueeze", at, 1), place), dtype=dtype)
-        dl = made("mul.Tensor", made("sub.Tensor", made("exp", ls), hit), made("unsqueeze", made("mul.Tensor", valid(at), share), 1))
+        dl = made("mul.Tensor", made("sub.Tensor", made("exp", ls), hit), made("unsqueeze", made("where.self", counts(at), share, none), 1))
         dw = made("add.Tensor", dw, made("mm", made("t", dl), x))
         return [loss, dw, *(made("add.Tensor", d, made("sum.dim_IntList", dl, [0])) for d in db), made("mm", dl, w)]
     zeros = lambda *shape: made("zeros", list(shape), dtype=dtype)

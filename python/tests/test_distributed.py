@@ -265,6 +265,38 @@ def test_scales_of_all_ranks_are_one(tmp_path):
         torch.testing.assert_close(a, b, rtol=0, atol=2e-3)
 
 
+def different_steps(rank, what):
+    """What is said where ranks differ."""
+    model = Mlp()
+    optimizer = torch.optim.AdamW(model.parameters(), 0.01 * (1 + rank * (what == "lr")))
+    options = {"clip_norm": 1.0} if what == "clip_norm" and rank else {}
+    if what == "state" and rank == 0:
+        model(torch.ones(4, 8)).sum().backward()
+        optimizer.step()
+    weft.train_step(model, nn.functional.mse_loss, optimizer, (torch.zeros(4, 8),) * 2, group=dist.group.WORLD, **options)
+    return "made"
+
+
+@pytest.mark.parametrize("what, named", [("lr", "'lr' of group 0 of the optimizer is 0.01 on rank 0 and 0.02 on rank 1"),
+                                         ("clip_norm", "clip_norm is None on rank 0 and 1.0 on rank 1"), ("state", "the optimizer's state is")])
+def test_ranks_make_one_step(tmp_path, what, named):
+    for said in on_ranks(tmp_path, different_steps, what):
+        assert named in said, said
+
+
+def other_dtypes(rank):
+    x = torch.ones(4, dtype=torch.int32 if rank else torch.float32)
+    try:
+        return torch.compile(lambda x: fc.all_reduce(x, "sum", dist.group.WORLD), backend="weft")(x)
+    except ConnectionError as e:
+        return str(e)
+
+
+def test_other_dtypes(tmp_path):
+    for said in on_ranks(tmp_path, other_dtypes):
+        assert isinstance(said, str) and "other dtypes" in said, said
+
+
 # ---- a file ----
 
 class Summing(nn.Module):

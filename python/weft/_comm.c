@@ -2,6 +2,7 @@
 #include "_weft.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <structmember.h>
 
 #include "weft_comm.h"
@@ -32,6 +33,17 @@ static int told(WeftStatus *status)
 	Py_XDECREF(trace);
 	PyErr_Clear();
 	return status->code = WEFT_ERR_COMM;
+}
+
+/* Why the last group of this thread was not made; empty: it was. */
+static _Thread_local char no_group[sizeof((WeftStatus *)0)->message];
+
+const char *comm_take_no_group(void)
+{
+	static _Thread_local char taken[sizeof no_group];
+	memcpy(taken, no_group, sizeof taken);
+	*no_group = 0;
+	return *taken ? taken : NULL;
 }
 
 /* Returns a list with a memoryview for each rank, None where there are no bytes. */
@@ -92,6 +104,7 @@ static const WeftComm *python_group(void *user, const char *name)
 {
 	Comm *c = user, *found = NULL;
 	const PyGILState_STATE gil = PyGILState_Ensure();
+	*no_group = 0;
 	found = (Comm *)PyDict_GetItemString(c->groups, name);
 	if (!found && c->group != Py_None) {
 		PyObject *made = PyObject_CallFunction(c->group, "s", name);
@@ -99,8 +112,12 @@ static const WeftComm *python_group(void *user, const char *name)
 		    PyDict_SetItemString(c->groups, name, made) == 0)
 			found = (Comm *)made;
 		Py_XDECREF(made); /* the dictionary has it */
-		if (PyErr_Occurred())
-			PyErr_WriteUnraisable(c->group);
+		if (PyErr_Occurred()) {
+			WeftStatus why = {0};
+			told(&why);
+			snprintf(no_group, sizeof no_group,
+				 "group \"%.60s\" cannot be made: %.400s", name, why.message);
+		}
 	}
 	PyGILState_Release(gil);
 	return found ? &found->comm : NULL;

@@ -25,8 +25,11 @@ PyObject *weft_raise(int code, const char *message)
 		class = cancelled_error;
 	else if (code == WEFT_ERR_DEADLINE)
 		class = PyExc_TimeoutError;
-	else if (code == WEFT_ERR_COMM)
+	else if (code == WEFT_ERR_COMM) {
 		class = PyExc_ConnectionError;
+		const char *why = comm_take_no_group();
+		message = why ? why : message;
+	}
 	PyErr_SetString(class, message);
 	return NULL;
 }

@@ -168,6 +168,8 @@ int quantize_setup(PyObject *module);
 /* Returns the provider of a Comm, which stays as long as it does; NULL for another object, and for
  * NULL. */
 const WeftComm *comm_of(PyObject *);
+/* Returns why the last group that this thread asked for was not made, once; NULL if it was. */
+const char *comm_take_no_group(void);
 /* Adds the class Comm to the module. Returns -1 with an exception. */
 int comm_setup(PyObject *module);
 

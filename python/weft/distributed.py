@@ -147,6 +147,19 @@ def current() -> _weft.Comm:
     return _of_world(dist.group.WORLD)
 
 
+def check_same(said: dict[str, Any], group: dist.ProcessGroup, where: str) -> None:
+    """Raises a ValueError on all ranks of a group unless all say the same. All ranks call this at the same time."""
+    ranks: list[Any] = [None] * group.size()
+    dist.all_gather_object(ranks, said, group=group)
+    for rank, theirs in enumerate(ranks[1:], 1):
+        for name in [*ranks[0], *(n for n in theirs if n not in ranks[0])]:
+            one, other = ranks[0].get(name), theirs.get(name)
+            if one != other:
+                show = lambda v: text if len(text := repr(v)) < 60 else "something else"
+                raise ValueError(f"{where}: {name} is {show(one)} on rank 0 and {show(other)} on rank {rank}: all ranks of a group make "
+                                 "the same step")
+
+
 def from_rank_0(tensors: list[torch.Tensor], group: dist.ProcessGroup) -> None:
     """Gives all ranks of a group the values of its first rank, in place."""
     source = dist.get_global_rank(group, 0)

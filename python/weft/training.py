@@ -40,6 +40,23 @@ def _check_optimizer(optimizer: Any) -> None:
             raise error(f"group {k} of the optimizer is differentiable=True: a step has no history")
 
 
+def _said_by_ranks(optimizer: Any, asked: Any) -> dict[str, Any]:
+    """What must be the same on all ranks of a group, by its name."""
+    numbers = {f"{k!r} of group {n} of the optimizer": float(v) if isinstance(v, torch.Tensor) else v
+               for n, g in enumerate(optimizer.param_groups) for k, v in g.items() if k != "params"}
+    return {"the optimizer": type(optimizer).__name__, **numbers,
+            "the number of parameters of the optimizer": sum(len(g["params"]) for g in optimizer.param_groups),
+            "the optimizer's state": [(list(s), [list(t.shape) for t in s.values() if isinstance(t, torch.Tensor)])
+                                      for g in optimizer.param_groups for s in (optimizer.state.get(p, {}) for p in g["params"])],
+            **{name: getattr(asked, name) for name in ("clip_norm", "clip_value", "accumulate", "precision", "ema", "on_nan")},
+            "loss_scale": asked.loss_scale and {k: getattr(asked.loss_scale, get)() for k, get in SCALE.items()}}
+
+
+def _states_of(optimizer: Any) -> list[torch.Tensor]:
+    states = [optimizer.state.get(p, {}) for g in optimizer.param_groups for p in g["params"]]
+    return [t for s in states for t in s.values() if isinstance(t, torch.Tensor)]
+
+
 def _check_parameter_hooks(name: str, p: torch.nn.Parameter) -> None:
     for attribute, what in (("_backward_hooks", "register_hook"), ("_post_accumulate_grad_hooks", "register_post_accumulate_grad_hook")):
         if getattr(p, attribute, None):
@@ -150,8 +167,9 @@ class TrainStep:
         self._check_autocast()
         _check_hooks(self._whole)
         if asked.group:
-            from weft.distributed import from_rank_0
-            from_rank_0([*module.parameters(), *module.buffers()], asked.group)
+            from weft.distributed import check_same, from_rank_0
+            check_same(_said_by_ranks(optimizer, asked), asked.group, "weft.train_step")
+            from_rank_0([*module.parameters(), *module.buffers(), *_states_of(optimizer)], asked.group)
         self._group = asked.group
         self._rule = rule_of(optimizer, asked.rule)
         self._lock, self._eval = threading.RLock(), None
@@ -729,6 +747,8 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
         raise error(f"loss_scale={loss_scale!r}: expected a torch.amp.GradScaler")
     if loss_scale is not None and not loss_scale.is_enabled():
         raise error("loss_scale: the scaler is not enabled")
+    if group is not None and not isinstance(group, getattr(torch.distributed, "ProcessGroup", ())):
+        raise error(f"group={group!r}: expected a group of torch.distributed that this process is in, such as dist.group.WORLD")
     if sparse is True or isinstance(sparse, str):
         raise error(f"sparse={sparse!r}: expected a list of names of parameters, or False")
     named = [] if sparse is False else None if sparse is None else list(sparse)

@@ -6,7 +6,7 @@
 
 /* What two ranks tell each other in front of an exchange. */
 typedef struct {
-	uint64_t kind, gives, takes; /* bytes */
+	uint64_t kind, dtype, gives, takes; /* the last two in bytes */
 } Said;
 
 typedef struct {
@@ -15,6 +15,7 @@ typedef struct {
 	int32_t rank, ranks;
 	const char *x;        /* operand 0 */
 	uint64_t bytes, size; /* of x, of an element */
+	uint64_t dtype;       /* of x: its code, then its bits */
 	/* By rank: what goes there and what comes from there. */
 	const void **to;
 	void **from;
@@ -87,6 +88,7 @@ static int begin(Exchange *e, const char *kind, const WeftOpContext *context, co
 	e->ranks = (int32_t)integer(&in[RANKS]);
 	e->x = in[0].data;
 	e->size = in[0].dtype.bits / 8u;
+	e->dtype = (uint64_t)in[0].dtype.code << 8 | in[0].dtype.bits;
 	e->bytes = e->size * (uint64_t)in[0].shape[0];
 	e->status = status;
 	const size_t n = (size_t)e->ranks;
@@ -122,6 +124,12 @@ static int disagree(const Exchange *e, int32_t r)
 			 "rank %d does %s with %llu bytes where rank %d does another collective: "
 			 "all ranks make the same calls in the same order",
 			 e->rank, e->kind, (unsigned long long)mine->gives, r);
+	else if (mine->dtype != theirs->dtype)
+		snprintf(text, sizeof text,
+			 "%s: the elements of rank %d and of rank %d have other dtypes, of %u and "
+			 "of %u bits: all ranks give one dtype",
+			 e->kind, e->rank, r, (unsigned)(mine->dtype & 255),
+			 (unsigned)(theirs->dtype & 255));
 	else
 		snprintf(text, sizeof text,
 			 "%s: rank %d gives %llu bytes to rank %d, which expects %llu; it expects "
@@ -151,7 +159,7 @@ static int agree(const Exchange *e)
 	void **from = (void **)(to + n);
 	uint64_t *bytes = (uint64_t *)(from + n);
 	for (int32_t r = 0; r < e->ranks; r++) {
-		e->mine[r] = (Said){kind_number(e->kind), e->gives[r], e->takes[r]};
+		e->mine[r] = (Said){kind_number(e->kind), e->dtype, e->gives[r], e->takes[r]};
 		to[r] = &e->mine[r];
 		from[r] = &e->theirs[r];
 		bytes[r] = r == e->rank ? 0 : sizeof(Said);
@@ -159,8 +167,8 @@ static int agree(const Exchange *e)
 	int code = exchange(e, to, bytes, from, bytes);
 	for (int32_t r = 0; r < e->ranks && !code; r++) {
 		const Said *mine = &e->mine[r], *theirs = &e->theirs[r];
-		if (r != e->rank && (mine->kind != theirs->kind || mine->gives != theirs->takes ||
-				     mine->takes != theirs->gives))
+		if (r != e->rank && (mine->kind != theirs->kind || mine->dtype != theirs->dtype ||
+				     mine->gives != theirs->takes || mine->takes != theirs->gives))
 			code = disagree(e, r);
 	}
 	return code;
@@ -257,7 +265,7 @@ int weft_comm_swap(const WeftOpContext *context, const WeftTensor *in, const Wef
 {
 	Exchange e;
 	(void)work_bytes;
-	if (begin(&e, "swap", context, in, work, status))
+	if (begin(&e, "all_reduce", context, in, work, status))
 		return status->code;
 	const int32_t other = 1 - e.rank;
 	e.to[other] = e.x;

@@ -782,7 +782,8 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 	if (!options_used(&command_train, use, sizeof use / sizeof *use))
 		return false;
 	return !a->save || has_suffix(a->save, ".safetensors") ||
-	       (fail_usage("--save %s: the name ends with .safetensors", a->save), false);
+	       (fail_usage("--save %s: a name that ends with .safetensors is expected", a->save),
+		false);
 }
 
 /* Checks, before hours of training, that a checkpoint can be written, and replaces no input. */

@@ -139,10 +139,11 @@ static Node loss_of(Graph *g, const StepLoss *l)
 		return formula_value(&b, l->of, value, rows.number);
 	}
 	if (!sym_is(graph_syms(g), type_numel(g->ir, node_type_id(g, value[0])), 1))
-		return b_error(&b,
-			       "output %u is %s, and is to be the loss: expected one number (or a "
-			       "loss of the output, such as cross_entropy(output=%u))",
-			       l->output, type_str(g->ir, node_type_id(g, value[0])), l->output);
+		return b_error(
+			&b,
+			"output %u is %s, and is to be the loss: expected one number (or a "
+			"loss of the output, which --loss names, such as cross_entropy(output=%u))",
+			l->output, type_str(g->ir, node_type_id(g, value[0])), l->output);
 	return b_reshape(&b, value[0], 0, NULL);
 }
 

@@ -544,9 +544,10 @@ static const char *describe(const PlanInput *in, const ContractPlan *c)
 		!c->b.decoded.value.i ? ""
 		: c->b.decoded.slab   ? " decoded in slabs"
 				      : " decoded",
-		c->a.copied || c->a.turned ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
-		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
-		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "",
+		c->a.copied || c->a.turned ? ", copied a" : "", c->tile.mr,
+		c->tile.nv * c->vector.lanes, (long long)c->block.rows,
+		c->block.cols ? ", column blocks" : "", c->k_block.used ? ", blocks of k" : "",
+		c->windows.n ? ", borders left out" : "",
 		c->sums.blocks.stage ? ", scaled sums of blocks" : "");
 }
 

@@ -47,8 +47,8 @@ typedef struct {
 				   (OperandB): groups in a block */
 } ContractAxes;
 
-/* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. turned: of
- * rows of a with the groups of k side by side, [batch][panel][width][k], as fragments are loaded. */
+/* An operand in panels: [batch][panel][k...][width]; with groups, of u32 that are groups. turned:
+ * of rows of a with the groups of k side by side, [batch][panel][width][k], for fragments. */
 typedef struct {
 	Kx load;
 	bool turned;
@@ -350,8 +350,8 @@ MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPl
 /* Decides whether an earlier phase copies a into panels of the tile's rows, when axes, tile, block
  * and windows are known; if so, sets *p to the panels and returns true, else leaves *p as it is. */
 MUST_LOOK bool contract_copies_a(const PlanInput *, const ContractPlan *, Panels *);
-/* Whether an earlier phase copies a for fragments, because the steps of its groups are apart; if so,
- * sets *p to the panels, which are turned. */
+/* Whether an earlier phase copies a for fragments, because the steps of its groups are apart; if
+ * so, sets *p to the panels, which are turned. */
 MUST_LOOK bool contract_turns_a(const PlanInput *, const ContractPlan *, Panels *);
 /* Whether the kernel reads every element of the buffer that the load reads, before axes are merged:
  * no other kernel of its phase writes to the buffer, and all of it has been written. */
@@ -363,6 +363,9 @@ Runs contract_find_runs(const PlanInput *, const ContractPlan *, bool all);
 double contract_steps(const PlanInput *, const ContractAxes *);
 /* Returns the number of members of the batch at the sizes in->at. */
 double contract_members(const PlanInput *, const ContractAxes *);
+/* Returns an extent, or, if it depends on the round of a loop around the kernel, its largest
+ * value. */
+Sym contract_most(const PlanInput *, Sym extent);
 /* Returns the upper bound of the number of steps of k; 0 if there is no bound, or one above
  * MAX_PANEL. */
 int64_t contract_k_bound(const PlanInput *, const ContractAxes *);

@@ -47,12 +47,13 @@ Sym trace_bounded_axis(Trace *t, const char *name, Sym extent, uint32_t lo, uint
 		       Stage *stage)
 {
 	const SymTab *syms = t->s->ir->syms;
-	Axis *a = &t->k->axis.data[new_axis(t, name, extent)];
+	const uint32_t number = new_axis(t, name, extent);
+	Axis *a = &t->k->axis.data[number];
 	const double n = (double)sym_hint(syms, parts), mean = (double)sym_hint(syms, extent) / n;
 	a->lo = lo;
 	a->hi = hi;
 	a->mean = n >= 1 && mean >= 1 ? mean : 1;
-	stage->red[stage->nred++] = (uint8_t)(t->k->axis.n - 1);
+	stage->red[stage->nred++] = (uint8_t)number;
 	return a->var;
 }
 

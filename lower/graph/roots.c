@@ -121,7 +121,9 @@ static Kx root_segment_reduce(Trace *t, const Sym *idx)
 		       hi = segment_bound(t, idx, batch, 1, n);
 	memcpy(at, idx, node_rank(g, x) * sizeof *at);
 	at[batch] = trace_bounded_axis(t, "e", n, lo, hi, segments, &st);
-	st.value = kx_to(t->k, t->s->arena, c, trace_value(t, x, at, (Kx){0}));
+	/* an index that is always 0 may be read ahead of the loop, if there is an element at all */
+	const Kx some = trace_in_range(t, at[batch], sym_int(g->ir->syms, 0), n);
+	st.value = kx_to(t->k, t->s->arena, c, trace_value(t, x, at, some));
 	return trace_stage_value(t, trace_push_stage(t, st));
 }
 

@@ -199,7 +199,7 @@ class Matrix:
 
 
 def _refused(what: str, *args: Any) -> TypeError:
-    operands = ", ".join(f"a {_NAMES[a.layout]} matrix" if isinstance(a, Matrix) else "a dense tensor" if isinstance(a, torch.Tensor) else repr(a)
+    operands = " and ".join(f"a {_NAMES[a.layout]} matrix" if isinstance(a, Matrix) else "a dense tensor" if isinstance(a, torch.Tensor) else repr(a)
                          for a in args)
     return TypeError(f"weft.sparse has no {what} of {operands}: docs/python.md, \"Sparse matrices\", lists what there is")
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -80,41 +81,54 @@ def _unflatten(leaves: Any, kind: Kind) -> Matrix:
     return Matrix(kind, tuple(leaves[:n]), leaves[n], tuple(leaves[n + 1:]))
 
 
+def _names(layout: torch.layout) -> tuple[str, ...]:
+    return _COMPRESSED.get(layout, ("indices",))
+
+
 def _nparts(kind: Kind) -> int:
     return 1 if kind.layout is torch.sparse_coo else 2
 
 
-def _keys(a: Matrix) -> tuple[list[tuple[Any, torch.Tensor]], Kind]:
+def _keys(kind: Kind) -> list[str]:
+    return [*_names(kind.layout), "values", *("rows" if k == 0 else "columns" for k, n in enumerate(kind.shape) if n is None)]
+
+
+def _with_keys(a: Matrix) -> tuple[list[tuple[Any, torch.Tensor]], Kind]:
     leaves, kind = _flatten(a)
-    names = [*_COMPRESSED.get(kind.layout, ("indices",)), "values", *("rows" if k == 0 else "columns" for k, n in enumerate(kind.shape) if n is None)]
-    return [(_pytree.GetAttrKey(n), leaf) for n, leaf in zip(names, leaves)], kind
+    return [(_pytree.MappingKey(n), leaf) for n, leaf in zip(_keys(kind), leaves)], kind
 
 
-_LAYOUT = {str(layout): layout for layout in LAYOUTS}
-_pytree.register_pytree_node(
-    Matrix, _flatten, _unflatten, serialized_type_name="weft.sparse.Matrix", flatten_with_keys_fn=_keys,
-    to_dumpable_context=lambda k: [str(k.layout), list(k.shape), k.coalesced, str(k.given)],
-    from_dumpable_context=lambda d: Kind(_LAYOUT[d[0]], tuple(d[1]), d[2], _LAYOUT.get(d[3])))
+def _dumped(kind: Kind) -> str:
+    """The names of the parts, which readers of files look for, and all else."""
+    return json.dumps({"keys": _keys(kind), "kind": json.dumps([str(kind.layout), kind.shape, kind.coalesced, str(kind.given)])})
+
+
+def _read(dumped: str) -> Kind:
+    layouts = {str(layout): layout for layout in LAYOUTS}
+    layout, shape, coalesced, given = json.loads(json.loads(dumped)["kind"])
+    return Kind(layouts[layout], tuple(shape), coalesced, layouts.get(given))
+
+
+_pytree.register_pytree_node(Matrix, _flatten, _unflatten, serialized_type_name="weft.sparse.Matrix", flatten_with_keys_fn=_with_keys,
+                             to_dumpable_context=_dumped, from_dumpable_context=_read)
 
 
 # ---- modules ----
 
-class Parts(torch.nn.Module):
-    """A sparse weight: its values are a parameter, its indices are buffers."""
-
-    def __init__(self, weight: torch.Tensor):
-        super().__init__()
-        a = matrix(weight.detach())
-        self.kind = a.kind
-        self.values = torch.nn.Parameter(a._values, weight.requires_grad) if isinstance(weight, torch.nn.Parameter) else None
-        if self.values is None:
-            self.register_buffer("values", a._values)
-        for name, part in zip(_COMPRESSED.get(a.layout, ("indices",)), a.parts):
-            self.register_buffer(name, part)
-
-    def matrix(self) -> Matrix:
-        parts = tuple(getattr(self, name) for name in _COMPRESSED.get(self.kind.layout, ("indices",)))
-        return Matrix(self.kind, parts, self.values)
+def _take_apart(module: torch.nn.Module, name: str) -> property:
+    """Makes a parameter, the values, and buffers, the indices, of a sparse parameter or buffer. Returns what reads them as a
+    matrix."""
+    buffer = name in module._buffers
+    weight = module._buffers.pop(name) if buffer else module._parameters.pop(name)
+    a = matrix(weight.detach())
+    if buffer:
+        module.register_buffer(f"{name}_values", a._values)
+    else:
+        module.register_parameter(f"{name}_values", torch.nn.Parameter(a._values, weight.requires_grad))
+    parts = [f"{name}_{part}" for part in _names(a.layout)]
+    for key, part in zip(parts, a.parts):
+        module.register_buffer(key, part)
+    return property(lambda self: Matrix(a.kind, tuple(getattr(self, key) for key in parts), getattr(self, f"{name}_values")))
 
 
 def _has_sparse(module: torch.nn.Module) -> bool:
@@ -122,8 +136,8 @@ def _has_sparse(module: torch.nn.Module) -> bool:
 
 
 def replace(module: torch.nn.Module) -> torch.nn.Module:
-    """The module with its sparse weights taken apart: weight becomes the parameter weight.values and buffers, and reading
-    `weight` gives a Matrix. Other weights are the module's own."""
+    """The module with its sparse weights taken apart: `weight` becomes the parameter weight_values and buffers (weight_crow,
+    weight_col), and reading it gives a Matrix. Other weights are the module's own."""
     return _replaced(module, {})
 
 
@@ -131,17 +145,14 @@ def _replaced(module: torch.nn.Module, made: dict[int, torch.nn.Module]) -> torc
     if id(module) in made or not _has_sparse(module):
         return made.get(id(module), module)
     other = made[id(module)] = copy.copy(module)
-    for name in ("_parameters", "_buffers", "_modules"):
-        other.__dict__[name] = dict(module.__dict__[name])
-    sparse = [n for d in (module._parameters, module._buffers) for n, t in d.items() if is_sparse(t)]
-    for name in sparse:
-        weight = other._parameters.pop(name, None)
-        other._modules[name] = Parts(other._buffers.pop(name) if weight is None else weight)
+    for name in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
+        other.__dict__[name] = copy.copy(module.__dict__[name])
     for name, child in module._modules.items():
         other._modules[name] = _replaced(child, made)
-    if sparse:
-        read = {name: property(lambda self, name=name: self._modules[name].matrix()) for name in sparse}
-        other.__class__ = type(type(module).__name__, (type(module),), read | {"__module__": type(module).__module__})
+    sparse = [n for d in (module._parameters, module._buffers) for n, t in d.items() if is_sparse(t)]
+    read = {name: _take_apart(other, name) for name in sparse}
+    if read:
+        other.__class__ = type(type(module).__name__, (type(module),), {**read, "__module__": type(module).__module__})
     return other
 
 
@@ -160,21 +171,13 @@ class Opened:
     def _open(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[Any, Any]:
         if any(is_sparse(v) for v in _pytree.tree_leaves(kwargs)):
             raise TypeError("weft.compile: a sparse tensor in kwargs, expected in args")
-        by_name = isinstance(shapes, dict)
-        names = list(inspect.signature(forward).bind(*args).arguments) if by_name else []
-        made, mine = [], {} if by_name else []
-        for k, value in enumerate(args):
-            name = names[k] if k < len(names) else None
-            shape = shapes.get(name) if by_name else shapes[k] if shapes is not None and k < len(shapes) else None
-            value, shape = self._one(value, shape)
-            made.append(value)
-            if by_name:
-                mine[name] = shape
-            else:
-                mine.append(shape)
-        if by_name:
-            return tuple(made), {**shapes, **mine}
-        return tuple(made), None if shapes is None else type(shapes)(mine) if isinstance(shapes, list) else tuple(mine)
+        bound, mine = inspect.signature(forward).bind(*args), {}
+        for k, (name, value) in enumerate(bound.arguments.items()):  # of *args as one tuple, as in dynamic_shapes
+            given = shapes.get(name) if isinstance(shapes, dict) else shapes[k] if shapes and k < len(shapes) else None
+            bound.arguments[name], mine[name] = self._one(value, given)
+        if shapes is None:
+            return bound.args, None
+        return bound.args, {**shapes, **mine} if isinstance(shapes, dict) else tuple(mine.values())
 
     def _one(self, value: Any, shape: Any) -> tuple[Any, Any]:
         """An argument, and its dynamic_shapes, with sparse tensors taken apart."""
@@ -184,7 +187,7 @@ class Opened:
             return value, shape
         if isinstance(value, (tuple, list)) and any(is_sparse(v) for v in _pytree.tree_leaves(value)):
             pairs = [self._one(v, shape[k] if shape else None) for k, v in enumerate(value)]
-            return type(value)(v for v, _ in pairs), [s for _, s in pairs] if shape else None
+            return type(value)(v for v, _ in pairs), type(value)(s for _, s in pairs) if shape else None
         if any(is_sparse(v) for v in _pytree.tree_leaves(value)):
             raise TypeError(f"weft.compile: a sparse tensor in a {type(value).__name__}, expected an argument, or in a tuple or a list")
         self.specs += [None] * len(_pytree.tree_leaves(value))

@@ -159,6 +159,8 @@ OP(aten__segment_reduce_backward){
 	.schema = "aten._segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str "
 		  "reduce, *, Tensor? lengths=None, Tensor? offsets=None, int axis=0, "
 		  "Scalar? initial=None) -> Tensor",
+	.deviates = "equal maxima or minima share a negative cotangent, too; in PyTorch each gets "
+		    "all of it",
 	.build = build_segment_backward,
 	.sample = "f32[3, 2], f32[3, 2], f32[5, 2], i64[3] of 2 0 3, none, reduce=\"sum\"; "
 		  "f32[2, 2], f32[2, 2], f32[5, 2], none, i64[3] of 0 2 5, reduce=\"mean\", "

@@ -164,5 +164,11 @@ OP(aten__segment_reduce_backward){
 	.build = build_segment_backward,
 	.sample = "f32[3, 2], f32[3, 2], f32[5, 2], i64[3] of 2 0 3, none, reduce=\"sum\"; "
 		  "f32[2, 2], f32[2, 2], f32[5, 2], none, i64[3] of 0 2 5, reduce=\"mean\", "
-		  "initial=0",
+		  "initial=0; "
+		  "f32[2] of 3 -2, f32[2] of 5 3, f32[4] of 1 5 2 3, none, i64[3] of 0 2 4, "
+		  "reduce=\"max\"; "
+		  "f32[2] of 3 -2, f32[2] of 12 0, f32[5] of 2 3 4 0 5, none, i64[3] of 0 2 5, "
+		  "reduce=\"prod\", initial=2; "
+		  "f32[2] of 3 -2, f32[2] of 1 2, f32[4] of 1 5 2 3, i64[2] of 2 2, none, "
+		  "reduce=\"min\", initial=9",
 };

@@ -2,7 +2,8 @@
  *
  * Contractions and convolutions vote, weighted by size: an operand wants its summed dimensions
  * fastest, a result wants the free dimensions of the second operand fastest (so convolutions get
- * channels-last), and slices at places that depend on data want to lie in one piece. What a kernel makes a larger result of the model from takes that result's order.
+ * channels-last), and slices at places that depend on data want to lie in one piece. What a kernel
+ * makes a larger result of the model from takes that result's order.
  * Other buffers without votes take the order of the largest buffer that is read or written with the
  * same index in one kernel. Conversions then happen inside the kernels at the borders, as loads
  * through another order. */

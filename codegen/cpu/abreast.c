@@ -79,7 +79,7 @@ static void loop_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 	eval_at(&s->e, axis, (Lx){0});
 }
 
-/* Does the same, in chunks if the sums are cut. */
+/* Writes the loop over an axis in [lo, hi), in chunks if the sums are cut, for all vectors. */
 static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 {
 	Cpu *s = p->g->s;

@@ -92,9 +92,8 @@ static Node by_count(Build *b, const Segments *s, Node y)
 	Node count = counts_for(b, s, y), none = b_bin_scalar(b, OP_eq, count, 0);
 	Node one = b_bin_scalar(b, OP_maximum, count, 1);
 	y = b_bin(b, OP_div, y, b_convert(b, one, aten_dtype(b, y)));
-	return s->initial->kind != ATTR_none
-		       ? y
-		       : b_select(b, none, aten_like(b, y, (double)NAN), y);
+	return s->initial->kind != ATTR_none ? y
+					     : b_select(b, none, aten_like(b, y, (double)NAN), y);
 }
 
 static Node with_initial(Build *b, const Segments *s, Node y)
@@ -102,8 +101,7 @@ static Node with_initial(Build *b, const Segments *s, Node y)
 	static const Op with[] = {OP_add, OP_add, OP_mul, OP_maximum, OP_minimum};
 	if (s->initial->kind == ATTR_none || is_identity(b, s->initial, s->kind) || !y.i)
 		return y;
-	return b_bin(b, with[s->kind], y,
-		     aten_scalar_factor(b, s->initial, node_dtype(b->g, y)));
+	return b_bin(b, with[s->kind], y, aten_scalar_factor(b, s->initial, node_dtype(b->g, y)));
 }
 
 static Node build_segment_reduce(Build *b, Node n)
@@ -140,9 +138,9 @@ static Node without_initial(Build *b, const Segments *s, Node y, Node ct)
 	Node initial = aten_scalar_factor(b, s->initial, node_dtype(b->g, y));
 	if (kinds[s->kind].kind == REDUCE_PROD)
 		return b_bin(b, OP_mul, ct, initial);
-	return stays[s->kind] == OP_none ? ct
-					 : b_select(b, b_bin(b, stays[s->kind], y, initial), ct,
-						    aten_like(b, ct, 0));
+	return stays[s->kind] == OP_none
+		       ? ct
+		       : b_select(b, b_bin(b, stays[s->kind], y, initial), ct, aten_like(b, ct, 0));
 }
 
 static Node build_segment_backward(Build *b, Node n)
@@ -152,8 +150,12 @@ static Node build_segment_backward(Build *b, Node n)
 	Node g[2] = {{0}, {0}}, grad = arg(b, n, "grad");
 	if (!grad.i || !segments_of(b, n, &s))
 		return (Node){0};
-	Node y = reduced(b, &s), ct = without_initial(b, &s, y, grad);
-	return y.i && ct.i && op_vjp(b, y, &ct, want, g) ? g[0] : (Node){0};
+	Node y = reduced(b, &s);
+	Shape shape = aten_shape(b, y);
+	if (!y.i || !aten_require_shape(b, grad, &shape, "the gradient has the result's shape"))
+		return (Node){0};
+	Node ct = without_initial(b, &s, y, b_convert(b, grad, node_dtype(b->g, y)));
+	return ct.i && op_vjp(b, y, &ct, want, g) ? g[0] : (Node){0};
 }
 OP(aten__segment_reduce_backward){
 	.schema = "aten._segment_reduce_backward(Tensor grad, Tensor output, Tensor data, str "
@@ -167,7 +169,7 @@ OP(aten__segment_reduce_backward){
 		  "initial=0; "
 		  "f32[2] of 3 -2, f32[2] of 5 3, f32[4] of 1 5 2 3, none, i64[3] of 0 2 4, "
 		  "reduce=\"max\"; "
-		  "f32[2] of 3 -2, f32[2] of 12 0, f32[5] of 2 3 4 0 5, none, i64[3] of 0 2 5, "
+		  "f32[2] of 3 -2, f32[2] of 12 80, f32[5] of 2 3 4 2 5, none, i64[3] of 0 2 5, "
 		  "reduce=\"prod\", initial=2; "
 		  "f32[2] of 3 -2, f32[2] of 1 2, f32[4] of 1 5 2 3, i64[2] of 2 2, none, "
 		  "reduce=\"min\", initial=9",

@@ -19,7 +19,8 @@ static bool segment_batch(Infer *f, uint32_t k, const char *name, int64_t *batch
 	Type x = infer_in(f, 0), at = infer_in(f, k);
 	TRY(infer_const(f, "batch", batch));
 	if (at.dtype != DT_i64)
-		return infer_fail(f, "operand %s: expected i64, got %s", name, dtype_name(at.dtype));
+		return infer_fail(f, "operand %s: expected i64, got %s", name,
+				  dtype_name(at.dtype));
 	if (*batch < 0 || *batch + 1 != at.n || *batch + 1 > x.n)
 		return infer_fail(f, "argument batch: %lld axes of operands of rank %u and %u",
 				  (long long)*batch, x.n, at.n);
@@ -155,7 +156,8 @@ static Node segment_ids(Build *b, Node offset, Sym n, uint32_t batch)
 		       attr_str(g->ir, "promise"),
 		       attr_bool(false),
 		       attr_bool(false)};
-	Node begins = b_node(b, OP_scatter, (Node[]){none, b_unsqueeze(b, at, -1), one}, 3, attr, 9);
+	Node begins =
+		b_node(b, OP_scatter, (Node[]){none, b_unsqueeze(b, at, -1), one}, 3, attr, 9);
 	Node begun = b_cumulative(b, "sum", begins, batch, false);
 	begun = b_slice(b, begun, (int)batch, b_int(b, 0), n, b_int(b, 1));
 	return b_bin_scalar(b, OP_sub, begun, 1);
@@ -169,7 +171,7 @@ static Node reduce_as(Build *b, Node n, Node x, const char *kind)
 	return b_node(b, OP_segment_reduce, (Node[]){x, node_in(b->g, n, 1)}, 2, attr, 4);
 }
 
-/* n's x is asked for by elements, y by segments: reads y at the segment of each element. */
+/* Reads y, which has a value for each of n's segments, at the segment of each element. */
 static Node spread(Build *b, Node n, Node y, Node id)
 {
 	Attr attr[] = {attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "batch")};
@@ -228,7 +230,8 @@ OP(segment_reduce) {
 	.linear_if = is_sum,
 	.adjoint = adjoint_segment_reduce,
 	.schema = "segment_reduce(Tensor x, Tensor offset, *, str kind, int batch) -> Tensor",
-	.doc = "the elements offset[s] to offset[s + 1] - 1 of x [B..., n, ...], in order, combined "
+	.doc = "the elements offset[s] to offset[s + 1] - 1 of x [B..., n, ...], in order, "
+	       "combined "
 	       "as in reduce: [B..., s, ...]; offsets are clamped to 0..n, and the segment of "
 	       "decreasing ones is empty",
 	.folds = FOLDS,
@@ -303,7 +306,10 @@ OP(segment_spread) {
 	.infer = infer_segment_spread,
 	.eval = eval_segment_spread,
 	.batch = batch_segments,
-	.lower = {.role = LOWER_INDEX, .fuses = FUSE_CHEAP, .reads = 1, .cost = 8,
+	.lower = {.role = LOWER_INDEX,
+		  .fuses = FUSE_CHEAP,
+		  .reads = 1,
+		  .cost = 8,
 		  .index = index_segment_spread},
 	.sample = "f32[3, 2], i64[4] of 0 2 2 5, i64[e=5] of 0 0 2 2 2, batch=0; "
 		  "f32[2, 2], i64[2, 3] of 1 3 4 0 0 2, i64[2, e=5] of -1 0 0 1 2 1 1 2 2 2, "

@@ -2,7 +2,8 @@
  *
  * Contractions and convolutions vote, weighted by size: an operand wants its summed dimensions
  * fastest, a result wants the free dimensions of the second operand fastest (so convolutions get
- * channels-last). What a kernel makes a larger result of the model from takes that result's order.
+ * channels-last), and slices at places that depend on data want to lie in one piece. What a kernel
+ * makes a larger result of the model from takes that result's order.
  * Other buffers without votes take the order of the largest buffer that is read or written with the
  * same index in one kernel. Conversions then happen inside the kernels at the borders, as loads
  * through another order. */
@@ -308,6 +309,50 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	return false;
 }
 
+static bool uses_value_var(const Layouts *w, const Kernel *k, Sym e)
+{
+	for (uint32_t i = 0; i < k->vvar.n; i++)
+		if (sym_uses(w->l->ir->syms, e, k->vvar.data[i].var))
+			return true;
+	return false;
+}
+
+/* Adds a vote for slices at places that depend on data: each lies in one piece. */
+static void vote_slices(Layouts *w, const Kernel *k, const Access *at, double weight)
+{
+	uint32_t class[MAX_RANK], perm[MAX_RANK], rank = buf_of(w->l, at->buf)->rank, placed = 0;
+	for (uint32_t d = 0; d < rank; d++) {
+		const bool place = uses_value_var(w, k, at->idx[d]);
+		class[d] = place ? CLASS_FREE : axes_in(w, k, at->idx[d]) ? CLASS_LAST : CLASS_ONE;
+		placed += place;
+	}
+	if (!placed || placed == rank)
+		return;
+	order_by_class(class, rank, perm);
+	vote(w, at->buf, perm, weight);
+}
+
+/* Makes scatters, and sums of segments, vote for the slices that they write or read. An access out
+ * of order takes a line of a cache for each element. */
+static bool vote_places(Layouts *w, const Kernel *k)
+{
+	enum { LINE = 8 };
+	double points = LINE;
+	for (uint32_t a = 0; a < k->axis.n; a++)
+		points *= axis_is_plain(&k->axis.data[a])
+				  ? (double)sym_hint(w->l->ir->syms, k->axis.data[a].extent)
+				  : k->axis.data[a].mean;
+	for (uint32_t s = 0; s < k->stage.n; s++) {
+		const Stage *st = &k->stage.data[s];
+		if (st->kind == STAGE_SCATTER && stage_stores(st))
+			vote_slices(w, k, &(Access){st->store.buf, st->store.idx}, points);
+	}
+	for (uint32_t i = 1; i < k->kx.n && !kernel_is_plain(k); i++)
+		if (k->kx.data[i].kind == KX_LOAD)
+			vote_slices(w, k, &(Access){k->kx.data[i].buf, k->kx.data[i].idx}, points);
+	return false;
+}
+
 static void set_layout(Layouts *w, BufId b, const uint32_t *perm)
 {
 	Buffer *buf = buf_of(w->l, b);
@@ -524,6 +569,7 @@ void lower_choose_layouts(Lowered *l)
 	fix_carried(&w, &l->steps);
 	for_each_kernel(&w, &l->steps, note_tiles);
 	for_each_kernel(&w, &l->steps, vote_kernel);
+	for_each_kernel(&w, &l->steps, vote_places);
 	count_votes(&w);
 	for_each_kernel(&w, &l->steps, follow_result);
 	for (uint32_t round = 0; round < 64 && for_each_kernel(&w, &l->steps, spread); round++)

@@ -43,6 +43,20 @@ Sym trace_inner_axis(Trace *t, const char *name, Sym extent, Stage *stage)
 	return t->k->axis.data[a].var;
 }
 
+Sym trace_bounded_axis(Trace *t, const char *name, Sym extent, uint32_t lo, uint32_t hi, Sym parts,
+		       Stage *stage)
+{
+	const SymTab *syms = t->s->ir->syms;
+	const uint32_t number = new_axis(t, name, extent);
+	Axis *a = &t->k->axis.data[number];
+	const double n = (double)sym_hint(syms, parts), mean = (double)sym_hint(syms, extent) / n;
+	a->lo = lo;
+	a->hi = hi;
+	a->mean = n >= 1 && mean >= 1 ? mean : 1;
+	stage->red[stage->nred++] = (uint8_t)number;
+	return a->var;
+}
+
 static uint64_t axes_of(const Trace *t, Sym e)
 {
 	uint64_t mask = 0;

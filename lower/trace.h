@@ -137,6 +137,10 @@ Sym trace_root_axis(Trace *, Sym extent);
 /* Adds an inner axis that the stage reduces and returns its variable; the constant 0, and no axis,
  * for an extent of 1. */
 Sym trace_inner_axis(Trace *, const char *name, Sym extent, Stage *reduced_by);
+/* Adds an inner axis with bounds (Axis.lo, Axis.hi), which the stage reduces, and returns its
+ * variable. parts: how many such axes, of all outer points, the extent is divided among. */
+Sym trace_bounded_axis(Trace *, const char *name, Sym extent, uint32_t lo, uint32_t hi, Sym parts,
+		       Stage *reduced_by);
 /* Adds a stage behind the others and returns its number. Until trace_order_axes, what a stage maps,
  * and the indices at which it is read, are those of inner axes alone. */
 uint32_t trace_push_stage(Trace *, Stage);

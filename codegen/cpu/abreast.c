@@ -66,31 +66,47 @@ static void step_abreast(const Abreast *p, StageRun *r)
 
 static void loops_abreast(const Abreast *p, StageRun *r);
 
-/* Writes the loop over an axis in [lo, hi) for all vectors of points, in chunks if the sums are
- * cut. */
-static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
+/* Writes the loop over an axis in [lo, hi) for all vectors of points. */
+static void loop_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 {
 	Cpu *s = p->g->s;
 	const uint32_t axis = r->axes[r->next];
-	SumLoop sums;
-	Lv acc[MAX_ABREAST];
-	const bool cut = generic_sums(r, p->n, &sums);
-	for (uint32_t v = 0; v < p->n; v++)
-		acc[v] = r[v].acc;
-	if (cut)
-		sum_open(&s->code, &sums, &lo, &hi, acc);
-	for (uint32_t v = 0; v < p->n; v++)
-		r[v].acc = acc[v];
 	eval_for(&s->e, axis, lo, hi, 1);
 	r->next++;
 	loops_abreast(p, r);
 	r->next--;
 	eval_end(&s->e);
 	eval_at(&s->e, axis, (Lx){0});
-	if (cut)
-		sum_close(&s->code, &sums, acc);
+}
+
+/* Writes the loop over an axis in [lo, hi), in chunks if the sums are cut, for all vectors. */
+static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
+{
+	Cpu *s = p->g->s;
+	SumLoop sums;
+	Lv acc[MAX_ABREAST];
+	if (!generic_sums(r, p->n, &sums)) {
+		loop_abreast(p, r, lo, hi);
+		return;
+	}
+	const int64_t step = sums.cut[sums.ncut - 1].rounds * sums.width;
+	const bool asks = generic_expects_one_chunk(r, step);
+	if (asks) {
+		ls_if(s->e.f, lx_cmp(s->e.f, SC_le, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, step)));
+		loop_abreast(p, r, lo, hi);
+		ls_else(s->e.f);
+	}
+	for (uint32_t v = 0; v < p->n; v++)
+		acc[v] = r[v].acc;
+	sum_open(&s->code, &sums, &lo, &hi, acc);
 	for (uint32_t v = 0; v < p->n; v++)
 		r[v].acc = acc[v];
+	loop_abreast(p, r, lo, hi);
+	sum_close(&s->code, &sums, acc);
+	for (uint32_t v = 0; v < p->n; v++)
+		r[v].acc = acc[v];
+	if (asks)
+		ls_end(s->e.f);
 }
 
 /* Writes the loops over the row that are still to be opened, from number r->next on, and their
@@ -104,7 +120,9 @@ static void loops_abreast(const Abreast *p, StageRun *r)
 	}
 	uint32_t axis = r->axes[r->next];
 	hoist_for_all(s, s->e.k->stage.data[r->stage].value);
-	chunks_abreast(p, r, cpu_start(s, axis), cpu_limit(s, axis));
+	Lx lo, hi;
+	generic_bounds(s, axis, &lo, &hi);
+	chunks_abreast(p, r, lo, hi);
 }
 
 /* Reduces the rows of all vectors of points in one loop (unroll-and-jam), and finishes the

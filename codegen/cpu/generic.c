@@ -96,9 +96,7 @@ static bool is_brief(const Cpu *s, Kx x)
 	return brief;
 }
 
-/* Whether rows are expected to be one chunk, and so short that opening chunks would take a part of
- * their time. */
-static bool expects_one_chunk(const StageRun *r, int64_t step)
+bool generic_expects_one_chunk(const StageRun *r, int64_t step)
 {
 	const Cpu *s = r->g->s;
 	return r->n == 1 && nest_hint(s->e.nest, r->axes[0]) <= step &&
@@ -114,7 +112,7 @@ static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 		return;
 	}
 	const int64_t step = sums.cut[sums.ncut - 1].rounds * sums.width;
-	const bool asks = expects_one_chunk(r, step);
+	const bool asks = generic_expects_one_chunk(r, step);
 	if (asks) {
 		ls_if(s->e.f, lx_cmp(s->e.f, SC_le, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, step)));
 		stage_loop(r, lo, hi);
@@ -127,9 +125,12 @@ static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 		ls_end(s->e.f);
 }
 
-/* Sets *lo and *hi to the bounds of an axis that has bounds. */
-static void take_bounds(Cpu *s, uint32_t axis, Lx *lo, Lx *hi)
+void generic_bounds(Cpu *s, uint32_t axis, Lx *lo, Lx *hi)
 {
+	*lo = cpu_start(s, axis);
+	*hi = cpu_limit(s, axis);
+	if (nest_axis_is_plain(s->e.nest, axis))
+		return;
 	const Axis *a = &s->e.k->axis.data[axis];
 	if (a->lo)
 		*lo = eval_let(&s->e, "lo", eval_index(&s->e, s->e.k->vvar.data[a->lo - 1].var));
@@ -147,9 +148,8 @@ static void stage_loops(StageRun *r)
 	uint32_t axis = r->axes[r->next];
 	if (axis != s->e.lanes.axis)
 		eval_hoist(&s->e, s->e.k->stage.data[r->stage].value, generic_known_axes(s));
-	Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
-	if (!nest_axis_is_plain(s->e.nest, axis))
-		take_bounds(s, axis, &lo, &hi);
+	Lx lo, hi;
+	generic_bounds(s, axis, &lo, &hi);
 	stage_chunks(r, lo, hi);
 }
 

@@ -26,6 +26,13 @@ typedef struct {
  * for sum_open; else the SumLoop means nothing. */
 MUST_LOOK bool generic_sums(const StageRun *, uint32_t n, SumLoop *);
 
+/* Whether rows are expected to be one chunk, of `step` elements, and so short that opening chunks
+ * would take a part of their time. */
+bool generic_expects_one_chunk(const StageRun *, int64_t step);
+/* Sets *lo and *hi to where the loop over an axis begins and ends at the current point: the part of
+ * the task, or the bounds of an axis that has bounds. */
+void generic_bounds(Cpu *, uint32_t axis, Lx *lo, Lx *hi);
+
 /* A branch around the statements of a reduction: not executed where the value is provably the
  * reduction's identity. */
 typedef struct {

@@ -40,15 +40,24 @@ static double row_length(const PlanInput *in, const Stage *st)
 	return length;
 }
 
+/* Whether the bounds of a row, and what says where its elements are, are read from memory. */
+static bool has_bounds(const PlanInput *in, const Stage *st)
+{
+	for (uint32_t j = 0; j < st->nred; j++)
+		if (!nest_axis_is_plain(in->nest, st->red[j]))
+			return true;
+	return false;
+}
+
 /* Returns MAX_ABREAST, or fewer for a short vector axis, if all rows are long, so that each reads
- * lines of its own and waits for its own result, or if finding their elements takes arithmetic;
- * else 1. */
+ * lines of its own and waits for its own result, or if finding their elements takes arithmetic or
+ * bounds; else 1. */
 uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRole *role)
 {
 	uint32_t n = MAX_ABREAST;
 	bool reduces = false;
 	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS ||
-	    !kernel_is_plain(in->nest->k))
+	    !nest_axis_is_free(in->nest, p->lanes.axis))
 		return 1;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
@@ -56,7 +65,8 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 			continue;
 		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
 		    !nest_keeps_value(in->nest, st) || nest_maps_inner(in->nest, st) ||
-		    (row_length(in, st) < LONG_ROW && !takes_arithmetic(in, p, st)) ||
+		    (row_length(in, st) < LONG_ROW && !takes_arithmetic(in, p, st) &&
+		     !has_bounds(in, st)) ||
 		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
 			return 1;
 		reduces = reduces || !role || role[i] == RUN_WHOLE || role[i] == RUN_PART;

@@ -89,6 +89,44 @@ static Kx root_fold(Trace *t, const Sym *idx)
 	return trace_stage_value(t, trace_push_stage(t, st));
 }
 
+/* ---- segment_reduce ---- */
+
+/* Returns the number + 1 of a variable for offset `at` of a segment, which bounds its elements. */
+static uint32_t segment_bound(Trace *t, const Sym *idx, uint32_t batch, int64_t more, Sym n)
+{
+	SymTab *syms = t->s->ir->syms;
+	Sym at[MAX_RANK];
+	memcpy(at, idx, batch * sizeof *at);
+	at[batch] = sym_addi(syms, idx[batch], more);
+	Kx offset = trace_value(t, node_in(t->s->g, t->root, 1), at, (Kx){0});
+	trace_value_var(t, offset, sym_addi(syms, n, 1));
+	return t->k->vvar.n;
+}
+
+/* Combines the elements of a segment, along an axis whose bounds are data. */
+static Kx root_segment_reduce(Trace *t, const Sym *idx)
+{
+	Graph *g = t->s->g;
+	Node x = node_in(g, t->root, 0);
+	const uint32_t batch = (uint32_t)node_int(g, t->root, "batch");
+	const Sym n = node_dim(g, x, batch), segments = node_dim(g, t->root, batch);
+	DType d = node_dtype(g, t->root), c = dtype_compute(d);
+	Stage st = {.kind = STAGE_REDUCE,
+		    .dtype = d,
+		    .reduce = {.combine = lower_combiner(t->s, t->root, "kind", d), .acc = c}};
+	Sym at[MAX_RANK];
+	t->has_reduce = true;
+	t->outer = (UINT64_C(1) << t->nroot) - 1;
+	const uint32_t lo = segment_bound(t, idx, batch, 0, n),
+		       hi = segment_bound(t, idx, batch, 1, n);
+	memcpy(at, idx, node_rank(g, x) * sizeof *at);
+	at[batch] = trace_bounded_axis(t, "e", n, lo, hi, segments, &st);
+	/* an index that is always 0 may be read ahead of the loop, if there is an element at all */
+	const Kx some = trace_in_range(t, at[batch], sym_int(g->ir->syms, 0), n);
+	st.value = kx_to(t->k, t->s->arena, c, trace_value(t, x, at, some));
+	return trace_stage_value(t, trace_push_stage(t, st));
+}
+
 /* ---- searchsorted ---- */
 
 typedef struct {
@@ -513,6 +551,7 @@ static const RootFn fns[OP_UNNAMED] = {
 	[OP_cumulative] = {.value = root_cumulative},
 	[OP_arg_reduce] = {.value = root_arg_reduce},
 	[OP_fold] = {.value = root_fold},
+	[OP_segment_reduce] = {.value = root_segment_reduce},
 	[OP_searchsorted] = {.value = root_searchsorted},
 	[OP_scatter] = {.steps = root_scatter},
 	[OP_update_slice] = {.steps = root_update_slice},

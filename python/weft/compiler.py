@@ -39,13 +39,17 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     rng_input = options.pop("rng_input", False)
     given = {"target": target, "name": name, "link": paths("link", link), **options}
     model = getattr(model, "raw", model)
+    opened = None
     if isinstance(model, _weft.Graph):
         session, graph = model.session, model
         if paths("ops", ops):
             raise ValueError("weft.compile: ops= is for a model that is loaded here: give it to weft.graph or weft.trace")
     else:
         session = session_with(ops)
-        graph = loaded(session, model, args, kwargs, dynamic_shapes, grad is not None, rng_input)
+        with _opened(model, args, kwargs, dynamic_shapes) as opened:
+            if opened:
+                model, args, dynamic_shapes = opened.module, opened.args, opened.dynamic_shapes
+            graph = loaded(session, model, args, kwargs, dynamic_shapes, grad is not None, rng_input)
     if weight_names is not None and not weights_from:
         raise ValueError("weight_names is for weights_from")
     if weights_from:
@@ -57,7 +61,18 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     if grad is not None:
         forward, backward = session.split(graph, differentiated(grad))
         graph = session.join(["run", "forward_saving", "backward"], [graph, forward, backward])
-    return _made(session, graph, given, path)
+    made = _made(session, graph, given, path)
+    return opened.model(made) if opened else made
+
+
+def _opened(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any) -> Any:
+    """What is exported in place of a module with sparse tensors (weft.sparse); else a context without a value."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(model, torch.nn.Module) or not isinstance(args, (tuple, list)):
+        return contextlib.nullcontext()
+    from weft import sparse_door
+    opened = sparse_door.Opened(model, args, kwargs, dynamic_shapes)
+    return opened if opened.used else contextlib.nullcontext()
 
 
 def join(models: dict[str, Any], *, target: str | None = None, path: str | os.PathLike[str] | None = None, name: str | None = None,
@@ -156,6 +171,9 @@ def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., An
         if isinstance(value, torch.Tensor):
             for d, dim in shapes.items() if isinstance(shapes, dict) else enumerate(shapes or ()):
                 yield value, d, dim
+        elif hasattr(value, "extents") and shapes:  # a matrix of weft.sparse
+            for leaf, dims in zip(torch.utils._pytree.tree_leaves(value), shapes):
+                yield from extents(leaf, dims)
         elif isinstance(value, (dict, tuple, list)) and shapes:
             for k in value if isinstance(value, dict) else range(len(value)):
                 if not isinstance(shapes, dict) or k in shapes:

@@ -296,3 +296,30 @@ CALLS: dict[str, Callable[..., Any]] = {
     "aten._histogramdd_bin_edges": lambda lowering, node, given: [lowering.trace.result(_histogram(lowering, given), k + 1)
                                                                   for k in range(len(given["bins"]))],
 }
+
+
+# ---- joint graphs ----
+
+def sums_of_segments(gm: GraphModule) -> None:
+    """Of what is summed, the gradient of a sum of segments reads the shape alone: it need not be saved."""
+    for node in gm.graph.find_nodes(op="call_function", target=aten._segment_reduce_backward.default):
+        grad, _, data, reduce = node.args[:4]
+        if reduce not in ("sum", "mean"):
+            continue
+        with gm.graph.inserting_before(node):
+            sizes = [_extent(gm.graph, data, d, n) for d, n in enumerate(data.meta["val"].shape)]
+            one = gm.graph.call_function(aten.new_zeros.default, (grad, [1] * len(sizes)))
+            wide = gm.graph.call_function(aten.expand.default, (one, sizes))
+        with grad.meta["val"].fake_mode:
+            one.meta["val"] = grad.meta["val"].new_zeros([1] * len(sizes))
+            wide.meta["val"] = one.meta["val"].expand(data.meta["val"].shape)
+        node.args = (grad, grad, wide, reduce, *node.args[4:])
+    gm.recompile()
+
+
+def _extent(graph: torch.fx.Graph, x: torch.fx.Node, dim: int, extent: Any) -> Any:
+    if isinstance(extent, int):
+        return extent
+    size = graph.call_function(aten.sym_size.int, (x, dim))
+    size.meta["val"] = extent
+    return size

@@ -451,9 +451,11 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _partition(joint: GraphModule, inputs: Any, **options: Any) -> tuple[GraphModule, GraphModule]:
-    """AOTAutograd's partition of a joint graph into forward and backward, in which attentions are computed again."""
+    """AOTAutograd's partition of a joint graph into forward and backward, in which attentions are computed again, and terms of
+    sums of segments are not saved."""
     from torch._functorch.partitioners import min_cut_rematerialization_partition
     attention.recompute(joint)
+    composed.sums_of_segments(joint)
     return min_cut_rematerialization_partition(joint, inputs, **options)
 
 

@@ -1,6 +1,7 @@
 /* Kernels over axes with bounds that depend on data, by the generic schedule: rows of different
  * lengths (segments) lie one behind the other in x[E, F]; row s has the elements from o[s] to
- * o[s + 1]. Lowering makes no such kernel yet, so these are written here. */
+ * o[s + 1]. Lowering makes such kernels of segment_reduce, but no maps over rows, so these are
+ * written here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

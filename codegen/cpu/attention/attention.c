@@ -42,6 +42,7 @@ typedef struct {
 	Lx block;                       /* of tiles: the number of the block of rows */
 	LMem seen;                      /* what a phase before found in masks */
 	int64_t depth, width;           /* elements of a row of q, of result: whole vectors */
+	int64_t pitch;                  /* elements from a row of scores, of weights, to the next */
 	BlockOperand keys, values;      /* by step: a depth of keys, a value */
 	Lx groups;                      /* of the keys of the block */
 } Attention;
@@ -109,7 +110,7 @@ static void copy_query(Cpu *s, void *data)
 	Attention *a = q->a;
 	Lx x = eval_vector(&s->e, a->p->value.q);
 	Lx mask = a->p->few.rows ? (Lx){0} : s->e.lanes.mask; /* KeyDots.rows ends in 0 */
-	ls_store(a->b.f, a->local.q, lx_add(a->b.f, q->at, s->e.at[a->p->axis.depth]), x, mask);
+	blocks_store(&a->b, a->local.q, lx_add(a->b.f, q->at, s->e.at[a->p->axis.depth]), x, mask);
 }
 
 static void copy_row(Attention *a, Lx r)
@@ -140,7 +141,7 @@ static void make_scores(Attention *a)
 				      .along = p->axis.depth,
 				      .abreast = p->few.abreast,
 				      .depth = a->depth,
-				      .pitch = p->block.cols,
+				      .pitch = a->pitch,
 				      .steps = p->axis.depths};
 		blocks_make_dots(&a->b, &dots);
 		return;
@@ -149,7 +150,7 @@ static void make_scores(Attention *a)
 				  .to = a->local.scores,
 				  .keys = a->keys,
 				  .depth = a->depth,
-				  .pitch = p->block.cols,
+				  .pitch = a->pitch,
 				  .steps = p->axis.depths / p->by.row->group};
 	blocks_make_scores(&a->b, &tiles);
 }
@@ -163,7 +164,7 @@ static void add_values(Attention *a)
 					.to = a->local.result,
 					.values = p->value.v,
 					.across = p->axis.column,
-					.pitch = p->block.cols,
+					.pitch = a->pitch,
 					.width = a->width,
 					.columns = p->axis.columns};
 		blocks_add_values(&a->b, &sums);
@@ -171,7 +172,7 @@ static void add_values(Attention *a)
 	}
 	const SumTiles tiles = {.weights = a->local.weights,
 				.to = a->local.result,
-				.pitch = p->block.cols,
+				.pitch = a->pitch,
 				.stride = p->by.row->group,
 				.operand = a->values,
 				.first = lx_div(a->b.f, a->b.from, number(&a->b, p->by.row->group)),
@@ -226,7 +227,8 @@ static void make_weights(Cpu *s, void *data)
 	Lx x = let(&a->b, "weight", eval_vector(&s->e, p->value.weights));
 	eval_mask(&s->e, mask); /* what weights are multiplied by may be loaded, and is 0 there */
 	eval_assume(&s->e, p->value.weights, x);
-	ls_store(f, a->local.weights, at, eval_vector(&s->e, p->value.factor), (Lx){0});
+	const Kx factor = blocks_unrounded(&a->b, p->value.factor);
+	blocks_store(&a->b, a->local.weights, at, eval_vector(&s->e, factor), (Lx){0});
 	ls_set(f, row->total, lx_add(f, lx_var(f, row->total), x));
 }
 
@@ -262,7 +264,7 @@ static void logits_of_row(Attention *a, Lx r)
 {
 	Cpu *s = a->b.s;
 	LoopFn *f = a->b.f;
-	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->p->block.cols))};
+	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->pitch))};
 	row.most = ls_var(f, "most", code_identity(&s->code, REDUCE_MAX, a->p->vector));
 	blocks_for_keys(&a->b, make_logits, &row);
 	Lx most = lx_hreduce(f, reduce_op(REDUCE_MAX), lx_var(f, row.most));
@@ -296,7 +298,7 @@ static void weights_of_row(Attention *a, Lx r)
 	Cpu *s = a->b.s;
 	LoopFn *f = a->b.f;
 	const uint32_t lanes = a->p->vector.lanes;
-	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->p->block.cols))};
+	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->pitch))};
 	scale_row(a, r);
 	eval_stage_value(&s->e, a->p->stage.high,
 			 let(&a->b, "level", load(&a->b, a->local.level, r, 1)));
@@ -546,13 +548,14 @@ static void declare_arrays(Attention *a)
 	const int64_t lanes = p->vector.lanes;
 	a->depth = (p->axis.depths + lanes - 1) / lanes * lanes;
 	a->width = attention_vectors(p) * lanes;
+	a->pitch = attention_pitch(p);
 	const DType d = micro_groups(p->by.row) ? p->by.row->a : DT_f32;
 	a->local.q = ls_local(a->b.f, "queries", d, (uint64_t)(p->block.rows * a->depth));
 	a->local.scores =
-		ls_local(a->b.f, "scores", DT_f32, (uint64_t)(p->block.rows * p->block.cols));
+		ls_local(a->b.f, "scores", DT_f32, (uint64_t)(p->block.rows * a->pitch));
 	a->local.weights = d == DT_f32 ? a->local.scores
 				       : ls_local(a->b.f, "weights", d,
-						  (uint64_t)(p->block.rows * p->block.cols));
+						  (uint64_t)(p->block.rows * a->pitch));
 	a->local.result = ls_local(a->b.f, "result", DT_f32, (uint64_t)(p->block.rows * a->width));
 	a->local.sum = ls_local(a->b.f, "total", DT_f32, (uint64_t)(p->block.rows * lanes));
 	const uint64_t rows = (uint64_t)((p->block.rows + lanes - 1) / lanes * lanes);

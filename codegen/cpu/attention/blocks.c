@@ -5,6 +5,24 @@
 
 #define FAR (INT64_C(1) << 61) /* beyond all keys */
 
+void blocks_store(Blocks *b, LMem to, Lx at, Lx x, Lx mask)
+{
+	const LType raw = {DT_u16, lx_type(b->f, x).lanes};
+	if (to.dtype == DT_bf16) {
+		x = lx_sc(b->f, SC_flush_bf16, raw, &x, 1);
+		to.dtype = DT_u16;
+	}
+	ls_store(b->f, to, at, x, mask);
+}
+
+Kx blocks_unrounded(const Blocks *b, Kx x)
+{
+	const Kernel *k = b->nest->k;
+	const KxData *d = &k->kx.data[x.i];
+	const bool rounds = d->kind == KX_OP && d->op == OP_convert && d->dtype == DT_f32;
+	return rounds && micro_groups(b->row) && d->round == b->row->a ? d->in[0] : x;
+}
+
 void blocks_set_rows(Blocks *b, Lx first, Lx all, int64_t most)
 {
 	LoopFn *f = b->f;

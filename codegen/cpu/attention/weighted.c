@@ -166,8 +166,8 @@ static void copy_element(Cpu *s, void *data)
 	const Place *q = data;
 	const WeightedScore *x = &q->w->p->score[q->number];
 	LoopFn *f = q->w->b.f;
-	ls_store(f, q->w->rows[q->number], lx_add(f, q->at, s->e.at[x->depth]),
-		 eval_vector(&s->e, x->row), s->e.lanes.mask);
+	blocks_store(&q->w->b, q->w->rows[q->number], lx_add(f, q->at, s->e.at[x->depth]),
+		     eval_vector(&s->e, x->row), s->e.lanes.mask);
 }
 
 /* Copies the rows of a product's operand into a local array. */
@@ -218,14 +218,15 @@ static void make_weights(Cpu *s, void *data)
 			&s->e, i,
 			let(&w->b, "product", load(&w->b, w->product[i], at, p->vector.lanes)));
 	for (uint32_t i = 0; i < p->weights.n; i++) {
-		x[i] = eval_vector(&s->e, p->weights.at[i]);
+		const Kx weight = p->weights.at[i];
+		x[i] = eval_vector(&s->e, p->is.nsum ? blocks_unrounded(&w->b, weight) : weight);
 		if (s->e.lanes.mask.i && micro_groups(p->by.row)) /* groups are whole */
 			x[i] = lx_select(f, s->e.lanes.mask, x[i], lx_float(f, p->vector, 0));
 		x[i] = let(&w->b, "weight", x[i]);
 	}
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (p->sum[i].of_row && is_narrow(p, i))
-			ls_store(f, w->narrow[i], at, x[p->sum[i].weight], (Lx){0});
+			blocks_store(&w->b, w->narrow[i], at, x[p->sum[i].weight], (Lx){0});
 	for (uint32_t i = 0; i < p->weights.n; i++)
 		ls_store(f, w->product[i], at, x[i], (Lx){0});
 }
@@ -244,9 +245,9 @@ static void pair_rows(Weighted *w, uint32_t sum)
 	Lx x = load(b, from, lx_add(f, at, key), p->vector.lanes),
 	   y = load(b, from, lx_add(f, lx_add(f, at, number(b, w->pitch)), key), p->vector.lanes);
 	at = let(b, "pair", lx_add(f, at, times(b, key, 2)));
-	ls_store(f, to, at, lanes == 1 ? x : lx_shuffle(f, SHUFFLE_ZIP_LOW, x, y), (Lx){0});
+	blocks_store(b, to, at, lanes == 1 ? x : lx_shuffle(f, SHUFFLE_ZIP_LOW, x, y), (Lx){0});
 	at = lx_add(f, at, number(b, lanes));
-	ls_store(f, to, at, lanes == 1 ? y : lx_shuffle(f, SHUFFLE_ZIP_HIGH, x, y), (Lx){0});
+	blocks_store(b, to, at, lanes == 1 ? y : lx_shuffle(f, SHUFFLE_ZIP_HIGH, x, y), (Lx){0});
 	ls_end(f);
 	ls_end(f);
 }

@@ -186,6 +186,11 @@ Sym attention_members(const Nest *n, const AttentionPlan *p)
 	return all;
 }
 
+int64_t attention_pitch(const AttentionPlan *p)
+{
+	return p->block.cols + (p->by.frag ? p->vector.lanes * p->by.frag->group : 0);
+}
+
 static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 {
 	const Nest *n = in->nest;

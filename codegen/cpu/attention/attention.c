@@ -42,6 +42,7 @@ typedef struct {
 	Lx block;                       /* of tiles: the number of the block of rows */
 	LMem seen;                      /* what a phase before found in masks */
 	int64_t depth, width;           /* elements of a row of q, of result: whole vectors */
+	bool inside;                    /* logits are those of a block that no bound cuts */
 	int64_t pitch;                  /* elements from a row of scores, of weights, to the next */
 	BlockOperand keys, values;      /* by step: a depth of keys, a value */
 	Lx groups;                      /* of the keys of the block */
@@ -206,6 +207,8 @@ static void make_logits(Cpu *s, void *data)
 	const AttentionPlan *p = a->p;
 	Lx at = let(&a->b, "at", score_place(row));
 	eval_stage_value(&s->e, p->stage.scores, load(&a->b, a->local.scores, at, p->vector.lanes));
+	if (a->inside)
+		blocks_assume_inside(&a->b);
 	Lx x = eval_vector(&s->e, p->value.logits);
 	if (s->e.lanes.mask.i)
 		x = lx_select(f, s->e.lanes.mask, x, lx_float(f, p->vector, -(double)INFINITY));
@@ -311,8 +314,19 @@ static void weights_of_row(Attention *a, Lx r)
 static void soften(Attention *a)
 {
 	Cpu *s = a->b.s;
+	LoopFn *f = a->b.f;
 	eval_lanes(&s->e, a->p->axis.key, a->p->vector.lanes);
+	Lx inside = blocks_are_inside(&a->b);
+	if (inside.i) { /* rows of most blocks evaluate no bounds */
+		ls_if(f, inside);
+		a->inside = true;
+		for_rows(a, logits_of_row);
+		a->inside = false;
+		ls_else(f);
+	}
 	for_rows(a, logits_of_row);
+	if (inside.i)
+		ls_end(f);
 	raise_maxima(a);
 	for_rows(a, weights_of_row);
 	eval_lanes(&s->e, NO_AXIS, a->p->vector.lanes);

@@ -99,7 +99,8 @@ void blocks_bound_keys(Blocks *b, Lx *lo, Lx *hi)
 	*hi = all;
 	if (!l->nbound)
 		return;
-	Lv least = ls_var(f, "least", all), most = ls_var(f, "most", zero);
+	Lv least = ls_var(f, "least", all), most = ls_var(f, "most", zero),
+	   first = ls_var(f, "begin", zero), last = ls_var(f, "finish", all);
 	Lx r = blocks_open_rows(b, b->rows.n, 1), from = zero, to = all;
 	blocks_go_to_row(b, r, false);
 	for (uint32_t i = 0; i < l->nbound; i++) {
@@ -116,10 +117,31 @@ void blocks_bound_keys(Blocks *b, Lx *lo, Lx *hi)
 	}
 	ls_set(f, least, lx_min(f, lx_var(f, least), from));
 	ls_set(f, most, lx_max(f, lx_var(f, most), to));
+	ls_set(f, first, lx_max(f, lx_var(f, first), from));
+	ls_set(f, last, lx_min(f, lx_var(f, last), to));
 	blocks_leave_row(b);
 	ls_end(f);
 	*lo = let(b, "lo", lx_var(f, least));
 	*hi = let(b, "hi", lx_var(f, most));
+	b->inside.lo = let(b, "inner", lx_var(f, first));
+	b->inside.hi = let(b, "outer", lx_var(f, last));
+}
+
+Lx blocks_are_inside(Blocks *b)
+{
+	LoopFn *f = b->f;
+	if (!b->inside.lo.i)
+		return (Lx){0};
+	return lx_and(f, lx_cmp(f, SC_ge, b->from, b->inside.lo),
+		      lx_cmp(f, SC_le, lx_add(f, b->from, b->count), b->inside.hi));
+}
+
+void blocks_assume_inside(Blocks *b)
+{
+	const KeyLimits *l = b->limits;
+	for (uint32_t i = 0; i < l->nbound; i++)
+		eval_assume(&b->s->e, l->bound[i].condition,
+			    lx_int_of(b->f, (LType){DT_bool, b->vector.lanes}, l->bound[i].holds));
 }
 
 typedef struct {

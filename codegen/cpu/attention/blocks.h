@@ -24,6 +24,10 @@ typedef struct {
 	struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
 	} rows;
+	struct {
+		Lx lo, hi;
+	} inside;       /* keys that no bound leaves out for any row of the block; none: there is no
+			   bound */
 	Lx from, count; /* the block of keys */
 	Lx end;         /* where keys end; none: where their axis ends */
 	int64_t most;   /* its keys, unless the keys end */
@@ -71,6 +75,12 @@ void blocks_for_keys(Blocks *, void (*body)(Cpu *, void *), void *data);
 /* Sets *lo and *hi to the keys between which those of the block's rows lie that no condition leaves
  * out. */
 void blocks_bound_keys(Blocks *, Lx *lo, Lx *hi);
+/* Returns whether no bound leaves out a key of the block for any of its rows; none if there is no
+ * bound. Stands behind blocks_bound_keys. */
+Lx blocks_are_inside(Blocks *);
+/* Makes the comparisons of bounds what they are in such a block, until the innermost open block of
+ * statements is closed. */
+void blocks_assume_inside(Blocks *);
 /* Opens a branch for blocks of which some row sees a key. Rows are asked one by one, until one
  * does. */
 void blocks_open_if_seen(Blocks *);

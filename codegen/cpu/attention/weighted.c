@@ -30,6 +30,7 @@ typedef struct {
 				    row of the task */
 	uint32_t temp[MAX_WEIGHTED]; /* of those: the temporary + 1; 0: a local array */
 	Lx part;                     /* of the member's tasks, this one's number */
+	bool inside;                 /* weights are those of a block that no bound cuts */
 	int64_t pitch;               /* of products */
 } Weighted;
 
@@ -217,6 +218,8 @@ static void make_weights(Cpu *s, void *data)
 		eval_stage_value(
 			&s->e, i,
 			let(&w->b, "product", load(&w->b, w->product[i], at, p->vector.lanes)));
+	if (w->inside)
+		blocks_assume_inside(&w->b);
 	for (uint32_t i = 0; i < p->weights.n; i++) {
 		const Kx weight = p->weights.at[i];
 		x[i] = eval_vector(&s->e, p->is.nsum ? blocks_unrounded(&w->b, weight) : weight);
@@ -268,7 +271,8 @@ static void pair_all_rows(Weighted *w)
 			pair_rows(w, i);
 }
 
-static void make_all_weights(Weighted *w)
+/* Makes the weights of all rows of the block. */
+static void make_rows(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
 	Cpu *s = w->b.s;
@@ -277,7 +281,6 @@ static void make_all_weights(Weighted *w)
 		known |= UINT64_C(1) << p->added.axis[i];
 	for (uint32_t i = 0; i < p->batch.n; i++)
 		known |= UINT64_C(1) << p->batch.axis[i];
-	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
 	Lx r = blocks_open_rows(&w->b, w->b.rows.n, 1);
 	blocks_go_to_row(&w->b, r, false);
 	for (uint32_t i = 0; i < p->weights.n; i++)
@@ -286,6 +289,25 @@ static void make_all_weights(Weighted *w)
 	blocks_for_keys(&w->b, make_weights, &row);
 	blocks_leave_row(&w->b);
 	ls_end(w->b.f);
+}
+
+static void make_all_weights(Weighted *w)
+{
+	const WeightedPlan *p = w->p;
+	Cpu *s = w->b.s;
+	LoopFn *f = w->b.f;
+	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
+	Lx inside = blocks_are_inside(&w->b);
+	if (inside.i) { /* rows of most blocks evaluate no bounds */
+		ls_if(f, inside);
+		w->inside = true;
+		make_rows(w);
+		w->inside = false;
+		ls_else(f);
+	}
+	make_rows(w);
+	if (inside.i)
+		ls_end(f);
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		eval_stage_over(&s->e, i);
 	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);

@@ -24,6 +24,8 @@ typedef struct {
 	Sym add;
 	bool below;     /* the key + add is below the limit, and not from it on */
 	bool inclusive; /* the limit + 1 counts */
+	Kx condition;   /* the comparison, which is `holds` of keys that the bound lets through */
+	bool holds;
 } KeyBound;
 
 /* A mask that is read from memory: a condition for the logit to be no -inf, or to be one (hides);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "ir/kernel/build.h"
+
 #define FAR (INT64_C(1) << 61) /* beyond all keys */
 
 void blocks_store(Blocks *b, LMem to, Lx at, Lx x, Lx mask)
@@ -18,9 +20,9 @@ void blocks_store(Blocks *b, LMem to, Lx at, Lx x, Lx mask)
 Kx blocks_unrounded(const Blocks *b, Kx x)
 {
 	const Kernel *k = b->nest->k;
-	const KxData *d = &k->kx.data[x.i];
-	const bool rounds = d->kind == KX_OP && d->op == OP_convert && d->dtype == DT_f32;
-	return rounds && micro_groups(b->row) && d->round == b->row->a ? d->in[0] : x;
+	const Kx in = kx_unconverted(k, x);
+	const bool rounds = in.i != x.i && k->kx.data[x.i].round == b->row->a;
+	return rounds && micro_groups(b->row) ? in : x;
 }
 
 void blocks_set_rows(Blocks *b, Lx first, Lx all, int64_t most)

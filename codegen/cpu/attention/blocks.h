@@ -53,8 +53,8 @@ static inline Lx load(const Blocks *b, LMem m, Lx at, uint32_t lanes)
 	return lx_var(b->f, ls_load(b->f, "x", m, at, (LType){DT_f32, lanes}, (Lx){0}));
 }
 
-/* Stores a vector of what products multiply: an element of a dtype whose products take numbers below
- * the normal ones as 0 is stored so. */
+/* Stores a vector of what products multiply: an element of a dtype whose products take numbers
+ * below the normal ones as 0 is stored so. */
 void blocks_store(Blocks *, LMem, Lx at, Lx x, Lx mask);
 /* Returns x without its rounding to the dtype that the products multiply, which storing it does. */
 Kx blocks_unrounded(const Blocks *, Kx x);

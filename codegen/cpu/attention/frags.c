@@ -120,7 +120,8 @@ static void find_vectors(Blocks *b, FragTile *t, Lx base, Lx first, Lx stride)
 					  lx_mul(b->f, lx_add(b->f, first, number(b, j)), stride)));
 }
 
-/* Returns the tile of rows of `a`, `pitch` elements apart, whose sums have `width` elements a row. */
+/* Returns the tile of rows of `a`, `pitch` elements apart, whose sums have `width` elements a
+ * row. */
 static FragTile tile_of(LMem a, int64_t pitch, const BlockOperand *operand, LMem to, int64_t width)
 {
 	return (FragTile){.a = a,

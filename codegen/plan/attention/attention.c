@@ -196,8 +196,8 @@ static bool leaves_keys_out(const AttentionPlan *p)
 	return p->limits.nbound || p->limits.nmask;
 }
 
-/* Returns the most tiles of rows in a block. Where keys are left out, a block of rows reads all that
- * some row sees: fewer rows read fewer keys of which others see none. */
+/* Returns the most tiles of rows in a block. Where keys are left out, a block of rows reads all
+ * that some row sees: fewer rows read fewer keys of which others see none. */
 static int64_t most_block_tiles(const AttentionPlan *p)
 {
 	if (!leaves_keys_out(p))

@@ -200,7 +200,7 @@ static bool leaves_keys_out(const AttentionPlan *p)
  * that some row sees: fewer rows read fewer keys of which others see none. */
 static int64_t most_block_tiles(const AttentionPlan *p)
 {
-	if (!leaves_keys_out(p))
+	if (!leaves_keys_out(p) || p->vector.lanes == 1)
 		return BLOCK_TILES;
 	const int64_t rows = p->by.frag ? p->block.cols : p->block.cols / 2;
 	return rows > p->tile.mr ? rows / p->tile.mr : 1;

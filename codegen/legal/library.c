@@ -185,6 +185,7 @@ static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 		return t.dtype == DT_bool ? not_zero(l, t, in[0]) : float_to_int(l, t, in[0]);
 	case SC_abs: return in[0];
 	case SC_dot4_u8s8: case SC_dot4_s8s8: return dot4(l, op, t, in);
+	case SC_flush_bf16: return call_named(l, sc_name(op), DT_f32, t.lanes, in, 1);
 	case SC_dot2_bf16: case SC_dot2_s16:
 	case SC_pairs_u8s8: case SC_pairs_s8s8: return lx_fn(f, scalar_dot(op), t.lanes, in, 3);
 	case SC_lesser: case SC_greater: {

@@ -138,6 +138,8 @@ static Lx operation(LoopParser *p, ScOp op, LType typed, const Lx *in, uint32_t 
 		t.dtype = DT_i32;
 	else if (op == SC_from_f16 || op == SC_to_f16)
 		t.dtype = op == SC_from_f16 ? DT_f32 : DT_u16;
+	else if (op == SC_flush_bf16)
+		t.dtype = DT_u16;
 	return lx_op(p->f, op, t, in, nin, known);
 }
 

@@ -120,6 +120,7 @@ static MachineOp class_of(ScOp op, LType t)
 	case SC_nearest:
 	case SC_from_f16:
 	case SC_to_f16:
+	case SC_flush_bf16:
 		return MOP_convert;
 	default: return MOP_simple;
 	}

@@ -78,7 +78,7 @@ static bool can_split(const char *name)
 	for (ScOp op = SC_add; op < SC_call; op++)
 		if (strcmp(sc_name(op), name) == 0)
 			return op != SC_bitcast && op != SC_from_f16 && op != SC_to_f16 &&
-			       !sc_is_dot(op);
+			       op != SC_flush_bf16 && !sc_is_dot(op);
 	return false;
 }
 
@@ -137,7 +137,7 @@ void prelude_types(ScOp op, LType *to, LType *from)
 {
 	if (op == SC_select)
 		*from = *to;
-	if (op == SC_from_f16 || op == SC_to_f16)
+	if (op == SC_from_f16 || op == SC_to_f16 || op == SC_flush_bf16)
 		*to = *from = (LType){DT_f32, to->lanes};
 }
 

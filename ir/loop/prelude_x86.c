@@ -173,6 +173,9 @@ const PreludeRow prelude_x86[] = {
 	{"to_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_NARROW,
 	 "{const __m128i h = $P_cvtps_ph($a, 8);\n\t$[u16] r;\n\tmemcpy(&r, &h, sizeof "
 	 "r);\n\treturn r;}", "bitcast(to.half(a))"},
+	{"flush_bf16", SET_F32, SET_F32, NV | ROW_BF16 | ROW_512,
+	 "($[u16])_mm512_cvtneps_pbh((__m512)a)",
+	 "bitcast(llvm.x86.avx512bf16.cvtneps2bf16.512(a))"},
 	/* the instructions give the smallest value where a is NaN or does not fit, as we do */
 	{"convert", D1(DT_i32), SET_F32, ROW_SCALAR | ROW_CONVERT, "_mm_cvttss_si32(_mm_set_ss(a))", NULL},
 	{"convert", D1(DT_i32), SET_F64, ROW_SCALAR | ROW_CONVERT, "_mm_cvttsd_si32(_mm_set_sd(a))", NULL},

@@ -82,6 +82,8 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 	if (d->sc == SC_from_f16 || d->sc == SC_to_f16)
 		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) &&
 		       d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
+	if (d->sc == SC_flush_bf16)
+		return a.dtype == DT_f32 && d->type.dtype == DT_u16;
 	if (d->sc == SC_bitcast)
 		return dtype_size(a.dtype) == dtype_size(d->type.dtype);
 	if (sc_is_dot(d->sc))

@@ -1,6 +1,7 @@
 /* Evaluation in blocks, instruction by instruction: values lie in their natural representation, so
  * every loop is one that the C compiler vectorises, and f32 arithmetic is float arithmetic. */
 #include "ir/scalar/priv.h"
+#include "ir/graph/dtype.h"
 
 #include <math.h>
 #include <string.h>
@@ -301,6 +302,11 @@ static void look_up_bytes(uint32_t *out, const void *const *in, uint32_t n)
 #include "ir/scalar/eval_step.h"
 #endif
 
+static void flush_bf16(uint16_t *out, const float *x, uint32_t n)
+{
+	EACH(uint16_t, f32_to_bf16(fabsf(x[i]) < 0x1p-126f ? x[i] * 0 : x[i]));
+}
+
 void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
 {
 	if (ins->op == SC_bitcast) {
@@ -314,6 +320,10 @@ void scalar_step(const ScIns *ins, DType from, void *out, const void *const *in,
 	if (ins->op == SC_from_f16 || ins->op == SC_to_f16) {
 		bool unpack = ins->op == SC_from_f16;
 		bitcast(unpack ? DT_u16 : DT_f16, unpack ? DT_f16 : DT_u16, out, in[0], n);
+		return;
+	}
+	if (ins->op == SC_flush_bf16) {
+		flush_bf16(out, in[0], n);
 		return;
 	}
 	if (sc_is_dot(ins->op)) {

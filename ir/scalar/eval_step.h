@@ -93,8 +93,8 @@ APART void VERSION(nearest)(int32_t *out, const float *a, uint32_t n)
 	EACH(int32_t, to_int32((double)rintf(a[i])));
 }
 
-/* Evaluates one instruction as scalar_step does (priv.h), but no bitcast, table, from_f16 and
- * to_f16. */
+/* Evaluates one instruction as scalar_step does (priv.h), but no bitcast, table, from_f16,
+ * to_f16 and flush_bf16. */
 APART void VERSION(step)(const ScIns *ins, DType from, void *out, const void *const *in, uint32_t n)
 {
 	switch (ins->op) {

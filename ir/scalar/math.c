@@ -127,6 +127,7 @@ static const LibDef generic[] = {
 		"inexact = and(or(lt(err, 0.0), gt(err, 0.0)), eq(and(bits, 1), 0)); "
 		"step = select(eq(gt(err, 0.0), gt(s, 0.0)), convert[i64](1), -1); "
 		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
+	{"flush_bf16", LIB_F32, "x", 0, "to_bf16(flush(x))"},
 	/* Dot products of groups (scalar_dot). */
 	{"dot2_bf16", LIB_F32, "a, b, c", 0,
 		"ah = flush(bitcast[f32](and(a, 0xffff0000))); bh = flush(bitcast[f32](and(b, "

@@ -52,6 +52,9 @@
 		 * the eight bytes of b and c, from the lowest of b on; 0 if it is 8 or more. b    \
 		 * and c are constants, or scalars in all lanes */                                 \
 		X(lookup8, 3)                                                                      \
+		/* loop IR only: the bits as u16 of the nearest bf16 of an f32; 0 of one below     \
+		 * 2**-126, as products of bf16 take their operands */                             \
+		X(flush_bf16, 1)                                                                   \
 			X(call, 0) /* another function, not inlined: emitted once per module and   \
 				      lane count */                                                \
 		X(table, 1)        /* table look-up: constant array, i32 index already in range */

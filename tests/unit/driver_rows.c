@@ -88,7 +88,7 @@ static Data data_new(void)
 
 static DType result_of(ScOp op)
 {
-	return op == SC_lookup8 ? DT_u32 : sc_dot_acc(op);
+	return op == SC_lookup8 || op == SC_flush_bf16 ? DT_u32 : sc_dot_acc(op);
 }
 
 static bool same(ScOp op, uint32_t x, uint32_t y)
@@ -106,9 +106,28 @@ static void compare(ScOp op, const char *who, const Data *d)
 				 d->want[i]);
 }
 
+/* Applies flush_bf16 to c, by its text, or as an instruction (by_step). */
+static void flush(const Data *d, uint32_t *to, bool by_step)
+{
+	const ScIns ins = {.op = SC_flush_bf16, .dtype = DT_u16};
+	uint16_t *bits = calloc(N, sizeof *bits);
+	assert_non_null(bits);
+	if (by_step)
+		scalar_step(&ins, DT_f32, bits, (const void *[]){d->c}, N);
+	else
+		scalar_apply(scalar_lib("flush_bf16", DT_f32), (const void *[]){d->c}, bits, N);
+	for (uint32_t i = 0; i < N; i++)
+		to[i] = bits[i];
+	free(bits);
+}
+
 /* By the text. */
 static void define(ScOp op, Data *d)
 {
+	if (op == SC_flush_bf16) {
+		flush(d, d->want, false);
+		return;
+	}
 	const ScFn *fn = op == SC_lookup8 ? scalar_lib(sc_name(op), DT_u32) : scalar_dot(op);
 	assert_non_null(fn);
 	scalar_apply(fn, (const void *[]){d->a, d->b, d->c}, d->want, N);
@@ -117,7 +136,10 @@ static void define(ScOp op, Data *d)
 static void interpret(ScOp op, Data *d)
 {
 	const ScIns ins = {.op = op, .dtype = result_of(op)};
-	scalar_step(&ins, DT_u32, d->got, (const void *[]){d->a, d->b, d->c}, N);
+	if (op == SC_flush_bf16)
+		flush(d, d->got, true);
+	else
+		scalar_step(&ins, DT_u32, d->got, (const void *[]){d->a, d->b, d->c}, N);
 	compare(op, "the interpreter", d);
 }
 
@@ -141,7 +163,15 @@ static LoopFn *build(Ir *ir, ScOp op, uint32_t lanes)
 		in[k] = lx_var(f,
 			       ls_load(f, name[k], lmem_buf(buf[k], t), at, (LType){t, n}, none));
 	}
-	ls_store(f, lmem_buf(buf[3], acc), at, lx_sc(f, op, (LType){acc, lanes}, in, 3), none);
+	Lx y;
+	if (op == SC_flush_bf16) {
+		y = lx_sc(f, SC_bitcast, (LType){DT_f32, lanes}, &in[2], 1);
+		y = lx_sc(f, op, (LType){DT_u16, lanes}, &y, 1);
+		y = lx_sc(f, SC_convert, (LType){acc, lanes}, &y, 1);
+	} else {
+		y = lx_sc(f, op, (LType){acc, lanes}, in, 3);
+	}
+	ls_store(f, lmem_buf(buf[3], acc), at, y, none);
 	assert_true(loop_verify(f, NULL));
 	return f;
 }
@@ -255,6 +285,17 @@ static void test_lookup(void **state)
 	data_free(&d);
 }
 
+/* Checks rounding to bf16 of numbers, NaN, infinities, and what is below the normal numbers. */
+static void test_flush(void **state)
+{
+	(void)state;
+	Data d = data_new();
+	for (uint32_t i = 0; i < N; i += 3) /* around the smallest normal number */
+		d.c[i] = (d.c[i] & 0x81ffffff) | (i % 2 ? 0x00700000 : 0);
+	test_operation(SC_flush_bf16, &d);
+	data_free(&d);
+}
+
 /* Panels of a family have one form, so the rows of one group and dtype can read the same. */
 static void test_table(void **state)
 {
@@ -344,8 +385,8 @@ static void test_native_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_dots), cmocka_unit_test(test_lookup),
-		cmocka_unit_test(test_table), cmocka_unit_test(test_machines),
-		cmocka_unit_test(test_native_machine)};
+		cmocka_unit_test(test_dots),     cmocka_unit_test(test_lookup),
+		cmocka_unit_test(test_flush),    cmocka_unit_test(test_table),
+		cmocka_unit_test(test_machines), cmocka_unit_test(test_native_machine)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

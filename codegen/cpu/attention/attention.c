@@ -42,6 +42,8 @@ typedef struct {
 	Lx block;                       /* of tiles: the number of the block of rows */
 	LMem seen;                      /* what a phase before found in masks */
 	int64_t depth, width;           /* elements of a row of q, of result: whole vectors */
+	bool inside;                    /* logits are those of a block that no bound cuts */
+	int64_t pitch;                  /* elements from a row of scores, of weights, to the next */
 	BlockOperand keys, values;      /* by step: a depth of keys, a value */
 	Lx groups;                      /* of the keys of the block */
 } Attention;
@@ -109,7 +111,7 @@ static void copy_query(Cpu *s, void *data)
 	Attention *a = q->a;
 	Lx x = eval_vector(&s->e, a->p->value.q);
 	Lx mask = a->p->few.rows ? (Lx){0} : s->e.lanes.mask; /* KeyDots.rows ends in 0 */
-	ls_store(a->b.f, a->local.q, lx_add(a->b.f, q->at, s->e.at[a->p->axis.depth]), x, mask);
+	blocks_store(&a->b, a->local.q, lx_add(a->b.f, q->at, s->e.at[a->p->axis.depth]), x, mask);
 }
 
 static void copy_row(Attention *a, Lx r)
@@ -140,7 +142,7 @@ static void make_scores(Attention *a)
 				      .along = p->axis.depth,
 				      .abreast = p->few.abreast,
 				      .depth = a->depth,
-				      .pitch = p->block.cols,
+				      .pitch = a->pitch,
 				      .steps = p->axis.depths};
 		blocks_make_dots(&a->b, &dots);
 		return;
@@ -149,7 +151,7 @@ static void make_scores(Attention *a)
 				  .to = a->local.scores,
 				  .keys = a->keys,
 				  .depth = a->depth,
-				  .pitch = p->block.cols,
+				  .pitch = a->pitch,
 				  .steps = p->axis.depths / p->by.row->group};
 	blocks_make_scores(&a->b, &tiles);
 }
@@ -163,7 +165,7 @@ static void add_values(Attention *a)
 					.to = a->local.result,
 					.values = p->value.v,
 					.across = p->axis.column,
-					.pitch = p->block.cols,
+					.pitch = a->pitch,
 					.width = a->width,
 					.columns = p->axis.columns};
 		blocks_add_values(&a->b, &sums);
@@ -171,7 +173,7 @@ static void add_values(Attention *a)
 	}
 	const SumTiles tiles = {.weights = a->local.weights,
 				.to = a->local.result,
-				.pitch = p->block.cols,
+				.pitch = a->pitch,
 				.stride = p->by.row->group,
 				.operand = a->values,
 				.first = lx_div(a->b.f, a->b.from, number(&a->b, p->by.row->group)),
@@ -205,6 +207,8 @@ static void make_logits(Cpu *s, void *data)
 	const AttentionPlan *p = a->p;
 	Lx at = let(&a->b, "at", score_place(row));
 	eval_stage_value(&s->e, p->stage.scores, load(&a->b, a->local.scores, at, p->vector.lanes));
+	if (a->inside)
+		blocks_assume_inside(&a->b);
 	Lx x = eval_vector(&s->e, p->value.logits);
 	if (s->e.lanes.mask.i)
 		x = lx_select(f, s->e.lanes.mask, x, lx_float(f, p->vector, -(double)INFINITY));
@@ -226,7 +230,8 @@ static void make_weights(Cpu *s, void *data)
 	Lx x = let(&a->b, "weight", eval_vector(&s->e, p->value.weights));
 	eval_mask(&s->e, mask); /* what weights are multiplied by may be loaded, and is 0 there */
 	eval_assume(&s->e, p->value.weights, x);
-	ls_store(f, a->local.weights, at, eval_vector(&s->e, p->value.factor), (Lx){0});
+	const Kx factor = blocks_unrounded(&a->b, p->value.factor);
+	blocks_store(&a->b, a->local.weights, at, eval_vector(&s->e, factor), (Lx){0});
 	ls_set(f, row->total, lx_add(f, lx_var(f, row->total), x));
 }
 
@@ -262,7 +267,7 @@ static void logits_of_row(Attention *a, Lx r)
 {
 	Cpu *s = a->b.s;
 	LoopFn *f = a->b.f;
-	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->p->block.cols))};
+	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->pitch))};
 	row.most = ls_var(f, "most", code_identity(&s->code, REDUCE_MAX, a->p->vector));
 	blocks_for_keys(&a->b, make_logits, &row);
 	Lx most = lx_hreduce(f, reduce_op(REDUCE_MAX), lx_var(f, row.most));
@@ -296,7 +301,7 @@ static void weights_of_row(Attention *a, Lx r)
 	Cpu *s = a->b.s;
 	LoopFn *f = a->b.f;
 	const uint32_t lanes = a->p->vector.lanes;
-	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->p->block.cols))};
+	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->pitch))};
 	scale_row(a, r);
 	eval_stage_value(&s->e, a->p->stage.high,
 			 let(&a->b, "level", load(&a->b, a->local.level, r, 1)));
@@ -309,8 +314,19 @@ static void weights_of_row(Attention *a, Lx r)
 static void soften(Attention *a)
 {
 	Cpu *s = a->b.s;
+	LoopFn *f = a->b.f;
 	eval_lanes(&s->e, a->p->axis.key, a->p->vector.lanes);
+	Lx inside = blocks_are_inside(&a->b);
+	if (inside.i) { /* rows of most blocks evaluate no bounds */
+		ls_if(f, inside);
+		a->inside = true;
+		for_rows(a, logits_of_row);
+		a->inside = false;
+		ls_else(f);
+	}
 	for_rows(a, logits_of_row);
+	if (inside.i)
+		ls_end(f);
 	raise_maxima(a);
 	for_rows(a, weights_of_row);
 	eval_lanes(&s->e, NO_AXIS, a->p->vector.lanes);
@@ -546,13 +562,14 @@ static void declare_arrays(Attention *a)
 	const int64_t lanes = p->vector.lanes;
 	a->depth = (p->axis.depths + lanes - 1) / lanes * lanes;
 	a->width = attention_vectors(p) * lanes;
+	a->pitch = attention_pitch(p);
 	const DType d = micro_groups(p->by.row) ? p->by.row->a : DT_f32;
 	a->local.q = ls_local(a->b.f, "queries", d, (uint64_t)(p->block.rows * a->depth));
 	a->local.scores =
-		ls_local(a->b.f, "scores", DT_f32, (uint64_t)(p->block.rows * p->block.cols));
+		ls_local(a->b.f, "scores", DT_f32, (uint64_t)(p->block.rows * a->pitch));
 	a->local.weights = d == DT_f32 ? a->local.scores
 				       : ls_local(a->b.f, "weights", d,
-						  (uint64_t)(p->block.rows * p->block.cols));
+						  (uint64_t)(p->block.rows * a->pitch));
 	a->local.result = ls_local(a->b.f, "result", DT_f32, (uint64_t)(p->block.rows * a->width));
 	a->local.sum = ls_local(a->b.f, "total", DT_f32, (uint64_t)(p->block.rows * lanes));
 	const uint64_t rows = (uint64_t)((p->block.rows + lanes - 1) / lanes * lanes);

@@ -3,7 +3,27 @@
 
 #include <math.h>
 
+#include "ir/kernel/build.h"
+
 #define FAR (INT64_C(1) << 61) /* beyond all keys */
+
+void blocks_store(Blocks *b, LMem to, Lx at, Lx x, Lx mask)
+{
+	const LType raw = {DT_u16, lx_type(b->f, x).lanes};
+	if (to.dtype == DT_bf16) {
+		x = lx_sc(b->f, SC_flush_bf16, raw, &x, 1);
+		to.dtype = DT_u16;
+	}
+	ls_store(b->f, to, at, x, mask);
+}
+
+Kx blocks_unrounded(const Blocks *b, Kx x)
+{
+	const Kernel *k = b->nest->k;
+	const Kx in = kx_unconverted(k, x);
+	const bool rounds = in.i != x.i && k->kx.data[x.i].round == b->row->a;
+	return rounds && micro_groups(b->row) ? in : x;
+}
 
 void blocks_set_rows(Blocks *b, Lx first, Lx all, int64_t most)
 {
@@ -81,7 +101,8 @@ void blocks_bound_keys(Blocks *b, Lx *lo, Lx *hi)
 	*hi = all;
 	if (!l->nbound)
 		return;
-	Lv least = ls_var(f, "least", all), most = ls_var(f, "most", zero);
+	Lv least = ls_var(f, "least", all), most = ls_var(f, "most", zero),
+	   first = ls_var(f, "begin", zero), last = ls_var(f, "finish", all);
 	Lx r = blocks_open_rows(b, b->rows.n, 1), from = zero, to = all;
 	blocks_go_to_row(b, r, false);
 	for (uint32_t i = 0; i < l->nbound; i++) {
@@ -98,10 +119,31 @@ void blocks_bound_keys(Blocks *b, Lx *lo, Lx *hi)
 	}
 	ls_set(f, least, lx_min(f, lx_var(f, least), from));
 	ls_set(f, most, lx_max(f, lx_var(f, most), to));
+	ls_set(f, first, lx_max(f, lx_var(f, first), from));
+	ls_set(f, last, lx_min(f, lx_var(f, last), to));
 	blocks_leave_row(b);
 	ls_end(f);
 	*lo = let(b, "lo", lx_var(f, least));
 	*hi = let(b, "hi", lx_var(f, most));
+	b->inside.lo = let(b, "inner", lx_var(f, first));
+	b->inside.hi = let(b, "outer", lx_var(f, last));
+}
+
+Lx blocks_are_inside(Blocks *b)
+{
+	LoopFn *f = b->f;
+	if (!b->inside.lo.i)
+		return (Lx){0};
+	return lx_and(f, lx_cmp(f, SC_ge, b->from, b->inside.lo),
+		      lx_cmp(f, SC_le, lx_add(f, b->from, b->count), b->inside.hi));
+}
+
+void blocks_assume_inside(Blocks *b)
+{
+	const KeyLimits *l = b->limits;
+	for (uint32_t i = 0; i < l->nbound; i++)
+		eval_assume(&b->s->e, l->bound[i].condition,
+			    lx_int_of(b->f, (LType){DT_bool, b->vector.lanes}, l->bound[i].holds));
 }
 
 typedef struct {

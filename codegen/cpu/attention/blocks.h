@@ -24,6 +24,10 @@ typedef struct {
 	struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
 	} rows;
+	struct {
+		Lx lo, hi;
+	} inside;       /* keys that no bound leaves out for any row of the block; none: there is no
+			   bound */
 	Lx from, count; /* the block of keys */
 	Lx end;         /* where keys end; none: where their axis ends */
 	int64_t most;   /* its keys, unless the keys end */
@@ -49,6 +53,12 @@ static inline Lx load(const Blocks *b, LMem m, Lx at, uint32_t lanes)
 	return lx_var(b->f, ls_load(b->f, "x", m, at, (LType){DT_f32, lanes}, (Lx){0}));
 }
 
+/* Stores a vector of what products multiply: an element of a dtype whose products take numbers
+ * below the normal ones as 0 is stored so. */
+void blocks_store(Blocks *, LMem, Lx at, Lx x, Lx mask);
+/* Returns x without its rounding to the dtype that the products multiply, which storing it does. */
+Kx blocks_unrounded(const Blocks *, Kx x);
+
 /* ---- rows and keys (blocks.c) ---- */
 
 /* Makes the block that of the rows from `first` on, of so many that there are, `all`. */
@@ -65,6 +75,12 @@ void blocks_for_keys(Blocks *, void (*body)(Cpu *, void *), void *data);
 /* Sets *lo and *hi to the keys between which those of the block's rows lie that no condition leaves
  * out. */
 void blocks_bound_keys(Blocks *, Lx *lo, Lx *hi);
+/* Returns whether no bound leaves out a key of the block for any of its rows; none if there is no
+ * bound. Stands behind blocks_bound_keys. */
+Lx blocks_are_inside(Blocks *);
+/* Makes the comparisons of bounds what they are in such a block, until the innermost open block of
+ * statements is closed. */
+void blocks_assume_inside(Blocks *);
 /* Opens a branch for blocks of which some row sees a key. Rows are asked one by one, until one
  * does. */
 void blocks_open_if_seen(Blocks *);

@@ -120,17 +120,24 @@ static void find_vectors(Blocks *b, FragTile *t, Lx base, Lx first, Lx stride)
 					  lx_mul(b->f, lx_add(b->f, first, number(b, j)), stride)));
 }
 
+/* Returns the tile of rows of `a`, `pitch` elements apart, whose sums have `width` elements a
+ * row. */
+static FragTile tile_of(LMem a, int64_t pitch, const BlockOperand *operand, LMem to, int64_t width)
+{
+	return (FragTile){.a = a,
+			  .b = operand->mem,
+			  .to = to,
+			  .step = operand->step,
+			  .pitch = pitch,
+			  .width = width};
+}
+
 /* Makes the scores of nv vectors of keys, from the key `key` of the block on. */
 static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 {
 	LoopFn *f = b->f;
-	FragTile t = {.a = s->rows,
-		      .b = s->keys.mem,
-		      .to = s->to,
-		      .step = s->keys.step,
-		      .pitch = s->depth,
-		      .width = s->pitch,
-		      .nv = nv};
+	FragTile t = tile_of(s->rows, s->depth, &s->keys, s->to, s->pitch);
+	t.nv = nv;
 	Lx panel = lx_div(f, lx_add(f, b->from, key), number(b, b->vector.lanes));
 	find_vectors(b, &t, s->keys.base, panel, s->keys.vector);
 	make_rows(b, &t, b->rows.whole, key, number(b, s->steps), false);
@@ -209,12 +216,7 @@ static void clear_last(Blocks *b, const SumTiles *s, Lx from, Lx groups)
 void blocks_add_products_by_frags(Blocks *b, const SumTiles *s)
 {
 	LoopFn *f = b->f;
-	FragTile t = {.a = s->weights,
-		      .b = s->operand.mem,
-		      .to = s->to,
-		      .step = s->operand.step,
-		      .pitch = s->pitch,
-		      .width = s->width};
+	FragTile t = tile_of(s->weights, s->pitch, &s->operand, s->to, s->width);
 	Lx rest = let(b, "rest", lx_mod(f, s->steps, number(b, frag_groups(b)))),
 	   whole = let(b, "whole", lx_sub(f, s->steps, rest)),
 	   base = let(b, "base", lx_add(f, s->operand.base, lx_mul(f, s->first, s->operand.step)));

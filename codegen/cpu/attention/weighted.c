@@ -23,14 +23,17 @@ typedef struct {
 	LMem rows[MAX_WEIGHTED];    /* by product: [row][depth] */
 	LMem product[MAX_WEIGHTED]; /* [row][key]; weights replace the products */
 	LMem narrow[MAX_WEIGHTED];  /* by sum: weights as they are multiplied; of those of another
-				       sum, the same array */
+				       sum, the same array. Of sums of rows [row][key]; of keys
+				       [row / 2][key][2], or by fragments [key][row] */
 	LMem sum[MAX_WEIGHTED];     /* [key][column], or [row][column] */
 	BlockOperand key[MAX_WEIGHTED], operand[MAX_WEIGHTED];
 	Lx region[MAX_WEIGHTED]; /* of sums of rows: where the member's begin; none: at the first
 				    row of the task */
 	uint32_t temp[MAX_WEIGHTED]; /* of those: the temporary + 1; 0: a local array */
 	Lx part;                     /* of the member's tasks, this one's number */
-	int64_t pitch;               /* of products */
+	bool inside;                 /* weights are those of a block that no bound cuts */
+	int64_t pitch, turned;       /* elements from a row of products to the next, and from a key
+					to the next where weights are [key][row] */
 } Weighted;
 
 /* A row or key of the block, and where it begins in an array. */
@@ -90,6 +93,22 @@ static bool is_narrow(const WeightedPlan *p, uint32_t sum)
 	return micro_groups(p->by.row) && same_weights(p, sum) == sum;
 }
 
+/* Returns rows of whole groups of fragments, or of tiles, in a block. */
+static int64_t whole_rows(const WeightedPlan *p)
+{
+	const int64_t k = p->by.frag ? p->by.frag->k : 1;
+	return (p->block.rows + k - 1) / k * k;
+}
+
+/* Returns the elements of weights as they are multiplied. */
+static int64_t narrow_elements(const Weighted *w, uint32_t sum)
+{
+	const WeightedPlan *p = w->p;
+	return p->by.frag && !p->sum[sum].of_row
+		       ? weighted_row(p, p->block.cols + p->tile.mr) * w->turned
+		       : whole_rows(p) * w->pitch;
+}
+
 static LMem local(Weighted *w, const char *name, int64_t elements)
 {
 	return ls_local(w->b.f, name, DT_f32, (uint64_t)elements);
@@ -100,6 +119,8 @@ static void declare_arrays(Weighted *w)
 	const WeightedPlan *p = w->p;
 	const uint32_t arrays = p->is.nscore > p->weights.n ? p->is.nscore : p->weights.n;
 	w->pitch = weighted_pitch(p);
+	if (p->by.frag) /* keys do not share places of the caches */
+		w->turned = whole_rows(p) + (int64_t)p->by.frag->k;
 	const DType d = micro_groups(p->by.row) ? p->by.row->a : DT_f32;
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		w->rows[i] =
@@ -107,10 +128,10 @@ static void declare_arrays(Weighted *w)
 				 (uint64_t)(p->block.rows * weighted_row(p, p->score[i].depths)));
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		w->narrow[i] = is_narrow(p, i) ? ls_local(w->b.f, "weights", d,
-							  (uint64_t)(p->block.rows * w->pitch))
+							  (uint64_t)narrow_elements(w, i))
 					       : w->narrow[same_weights(p, i)];
 	for (uint32_t i = 0; i < arrays; i++)
-		w->product[i] = local(w, "products", p->block.rows * w->pitch);
+		w->product[i] = local(w, "products", whole_rows(p) * w->pitch);
 	if (p->task == TASK_PAIRS)
 		w->sum[0] = local(w, "sums", p->block.rows * w->pitch);
 	for (uint32_t i = 0; i < p->is.nsum; i++)
@@ -139,10 +160,10 @@ static void clear_products(Weighted *w)
 	const WeightedPlan *p = w->p;
 	const uint32_t arrays = p->is.nscore > p->weights.n ? p->is.nscore : p->weights.n;
 	for (uint32_t i = 0; i < arrays; i++)
-		clear(w, w->product[i], (Lx){0}, number(&w->b, p->block.rows * w->pitch));
+		clear(w, w->product[i], (Lx){0}, number(&w->b, whole_rows(p) * w->pitch));
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (is_narrow(p, i))
-			clear(w, w->narrow[i], (Lx){0}, number(&w->b, p->block.rows * w->pitch));
+			clear(w, w->narrow[i], (Lx){0}, number(&w->b, narrow_elements(w, i)));
 }
 
 static void clear_sums(Weighted *w, bool of_row)
@@ -166,8 +187,8 @@ static void copy_element(Cpu *s, void *data)
 	const Place *q = data;
 	const WeightedScore *x = &q->w->p->score[q->number];
 	LoopFn *f = q->w->b.f;
-	ls_store(f, q->w->rows[q->number], lx_add(f, q->at, s->e.at[x->depth]),
-		 eval_vector(&s->e, x->row), s->e.lanes.mask);
+	blocks_store(&q->w->b, q->w->rows[q->number], lx_add(f, q->at, s->e.at[x->depth]),
+		     eval_vector(&s->e, x->row), s->e.lanes.mask);
 }
 
 /* Copies the rows of a product's operand into a local array. */
@@ -217,15 +238,18 @@ static void make_weights(Cpu *s, void *data)
 		eval_stage_value(
 			&s->e, i,
 			let(&w->b, "product", load(&w->b, w->product[i], at, p->vector.lanes)));
+	if (w->inside)
+		blocks_assume_inside(&w->b);
 	for (uint32_t i = 0; i < p->weights.n; i++) {
-		x[i] = eval_vector(&s->e, p->weights.at[i]);
+		const Kx weight = p->weights.at[i];
+		x[i] = eval_vector(&s->e, p->is.nsum ? blocks_unrounded(&w->b, weight) : weight);
 		if (s->e.lanes.mask.i && micro_groups(p->by.row)) /* groups are whole */
 			x[i] = lx_select(f, s->e.lanes.mask, x[i], lx_float(f, p->vector, 0));
 		x[i] = let(&w->b, "weight", x[i]);
 	}
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (p->sum[i].of_row && is_narrow(p, i))
-			ls_store(f, w->narrow[i], at, x[p->sum[i].weight], (Lx){0});
+			blocks_store(&w->b, w->narrow[i], at, x[p->sum[i].weight], (Lx){0});
 	for (uint32_t i = 0; i < p->weights.n; i++)
 		ls_store(f, w->product[i], at, x[i], (Lx){0});
 }
@@ -244,30 +268,80 @@ static void pair_rows(Weighted *w, uint32_t sum)
 	Lx x = load(b, from, lx_add(f, at, key), p->vector.lanes),
 	   y = load(b, from, lx_add(f, lx_add(f, at, number(b, w->pitch)), key), p->vector.lanes);
 	at = let(b, "pair", lx_add(f, at, times(b, key, 2)));
-	ls_store(f, to, at, lanes == 1 ? x : lx_shuffle(f, SHUFFLE_ZIP_LOW, x, y), (Lx){0});
+	blocks_store(b, to, at, lanes == 1 ? x : lx_shuffle(f, SHUFFLE_ZIP_LOW, x, y), (Lx){0});
 	at = lx_add(f, at, number(b, lanes));
-	ls_store(f, to, at, lanes == 1 ? y : lx_shuffle(f, SHUFFLE_ZIP_HIGH, x, y), (Lx){0});
+	blocks_store(b, to, at, lanes == 1 ? y : lx_shuffle(f, SHUFFLE_ZIP_HIGH, x, y), (Lx){0});
 	ls_end(f);
 	ls_end(f);
 }
 
-/* Makes weights of rows pairs; behind the last row there is one of 0. */
+/* Returns the bits of weights of two rows, from the element `at` of products on, side by side. */
+static Lx pair_of_rows(Weighted *w, LMem from, Lx at)
+{
+	Blocks *b = &w->b;
+	LoopFn *f = b->f;
+	const uint32_t lanes = w->p->vector.lanes;
+	Lx bits[2];
+	for (uint32_t i = 0; i < 2; i++) {
+		Lx x = load(b, from, lx_add(f, at, number(b, i * w->pitch)), lanes);
+		x = lx_sc(f, SC_flush_bf16, (LType){DT_u16, lanes}, &x, 1);
+		bits[i] = lx_sc(f, SC_convert, (LType){DT_u32, lanes}, &x, 1);
+	}
+	const LType t = {DT_u32, lanes};
+	Lx high = lx_sc(f, SC_shl, t, (Lx[]){bits[1], lx_int_of(f, t, 16)}, 2);
+	return let(b, "pair", lx_sc(f, SC_or, t, (Lx[]){bits[0], high}, 2));
+}
+
+/* Stores weights [key][row], as a fragment has them: squares of pairs of rows are transposed. */
+static void turn_rows(Weighted *w, uint32_t sum)
+{
+	Blocks *b = &w->b;
+	LoopFn *f = b->f;
+	const int64_t lanes = w->p->vector.lanes, wide = 2 * lanes;
+	const LMem from = w->product[w->p->sum[sum].weight];
+	LMem to = w->narrow[sum];
+	to.dtype = DT_u32;
+	Lx row[MAX_DOT_GROUPS];
+	Lx r = blocks_open_rows(b, b->rows.n, wide);
+	Lx key = lx_var(f, ls_for(f, "key", number(b, 0), b->count, lanes)),
+	   at = let(b, "at", lx_add(f, times(b, r, w->pitch), key)),
+	   first = lx_add(f, times(b, key, w->turned), r);
+	for (int64_t i = 0; i < lanes; i++)
+		row[i] = pair_of_rows(w, from, lx_add(f, at, number(b, 2 * i * w->pitch)));
+	transpose_lanes(b->s, row);
+	first = let(b, "to", lx_div(f, first, number(b, 2)));
+	for (int64_t i = 0; i < lanes; i++)
+		ls_store(f, to, lx_add(f, first, number(b, i * w->turned / 2)), row[i], (Lx){0});
+	ls_end(f);
+	ls_end(f);
+}
+
+/* Makes weights of rows groups, or fragments; behind the last row there are some of 0. */
 static void pair_all_rows(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
 	Blocks *b = &w->b;
 	LoopFn *f = b->f;
-	ls_if(f, lx_cmp(f, SC_ne, lx_mod(f, b->rows.n, number(b, 2)), number(b, 0)));
+	const int64_t group = p->by.frag ? p->by.frag->k : p->by.row->group;
+	Lx part = let(b, "part", lx_mod(f, b->rows.n, number(b, group)));
+	ls_if(f, lx_cmp(f, SC_ne, part, number(b, 0)));
+	Lx last = let(b, "last", times(b, b->rows.n, w->pitch)),
+	   rest = let(b, "rest", times(b, lx_sub(f, number(b, group), part), w->pitch));
 	for (uint32_t i = 0; i < p->weights.n; i++)
-		clear(w, w->product[i], let(b, "last", times(b, b->rows.n, w->pitch)),
-		      number(b, w->pitch));
+		clear(w, w->product[i], last, rest);
 	ls_end(f);
-	for (uint32_t i = 0; i < p->is.nsum; i++)
-		if (!p->sum[i].of_row && is_narrow(p, i))
+	for (uint32_t i = 0; i < p->is.nsum; i++) {
+		if (p->sum[i].of_row || !is_narrow(p, i))
+			continue;
+		if (p->by.frag)
+			turn_rows(w, i);
+		else
 			pair_rows(w, i);
+	}
 }
 
-static void make_all_weights(Weighted *w)
+/* Makes the weights of all rows of the block. */
+static void make_rows(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
 	Cpu *s = w->b.s;
@@ -276,7 +350,6 @@ static void make_all_weights(Weighted *w)
 		known |= UINT64_C(1) << p->added.axis[i];
 	for (uint32_t i = 0; i < p->batch.n; i++)
 		known |= UINT64_C(1) << p->batch.axis[i];
-	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
 	Lx r = blocks_open_rows(&w->b, w->b.rows.n, 1);
 	blocks_go_to_row(&w->b, r, false);
 	for (uint32_t i = 0; i < p->weights.n; i++)
@@ -285,6 +358,25 @@ static void make_all_weights(Weighted *w)
 	blocks_for_keys(&w->b, make_weights, &row);
 	blocks_leave_row(&w->b);
 	ls_end(w->b.f);
+}
+
+static void make_all_weights(Weighted *w)
+{
+	const WeightedPlan *p = w->p;
+	Cpu *s = w->b.s;
+	LoopFn *f = w->b.f;
+	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
+	Lx inside = blocks_are_inside(&w->b);
+	if (inside.i) { /* rows of most blocks evaluate no bounds */
+		ls_if(f, inside);
+		w->inside = true;
+		make_rows(w);
+		w->inside = false;
+		ls_else(f);
+	}
+	make_rows(w);
+	if (inside.i)
+		ls_end(f);
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		eval_stage_over(&s->e, i);
 	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
@@ -326,8 +418,8 @@ static void add_products(Weighted *w, uint32_t sum)
 				let(b, "base",
 				    lx_add(b->f, w->region[sum], times(b, b->rows.first, t.width)));
 	} else {
-		t.pitch = group;
-		t.stride = group * w->pitch;
+		t.pitch = p->by.frag ? w->turned : group;
+		t.stride = p->by.frag ? group : group * w->pitch;
 		t.first = in_groups(w, b->rows.first);
 		t.steps = in_groups(w, b->rows.n);
 		t.end = let(b, "keys",

@@ -186,6 +186,26 @@ Sym attention_members(const Nest *n, const AttentionPlan *p)
 	return all;
 }
 
+int64_t attention_pitch(const AttentionPlan *p)
+{
+	return p->block.cols + (p->by.frag ? p->vector.lanes * p->by.frag->group : 0);
+}
+
+static bool leaves_keys_out(const AttentionPlan *p)
+{
+	return p->limits.nbound || p->limits.nmask;
+}
+
+/* Returns the most tiles of rows in a block. Where keys are left out, a block of rows reads all
+ * that some row sees: fewer rows read fewer keys of which others see none. */
+static int64_t most_block_tiles(const AttentionPlan *p)
+{
+	if (!leaves_keys_out(p) || p->vector.lanes == 1)
+		return BLOCK_TILES;
+	const int64_t rows = p->by.frag ? p->block.cols : p->block.cols / 2;
+	return rows > p->tile.mr ? rows / p->tile.mr : 1;
+}
+
 static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 {
 	const Nest *n = in->nest;
@@ -194,13 +214,13 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	const int64_t wide = (int64_t)p->tile.nv * lanes, mr = p->tile.mr,
 		      most = scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
 		      rows = sym_hint(n->syms, rows_of(n, p));
-	const int64_t keys = (p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS) *
-			     (p->by.frag ? 2 : 1);
+	const int64_t keys =
+		(leaves_keys_out(p) ? BOUNDED_KEYS : BLOCK_KEYS) * (p->by.frag ? 2 : 1);
 	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
 	const int64_t row =
 		p->block.cols + round_up(p->axis.depths, lanes) + round_up(p->axis.columns, lanes);
-	int64_t tiles = most / row / mr;
-	tiles = tiles > BLOCK_TILES ? BLOCK_TILES : tiles < 1 ? 1 : tiles;
+	int64_t tiles = most / row / mr, most_tiles = most_block_tiles(p);
+	tiles = tiles > most_tiles ? most_tiles : tiles < 1 ? 1 : tiles;
 	/* blocks of equally many tiles, as many as keep processors busy */
 	const int64_t all = (rows + mr - 1) / mr,
 		      members = sym_hint(n->syms, attention_members(n, p)),

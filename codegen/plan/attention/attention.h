@@ -24,6 +24,8 @@ typedef struct {
 	Sym add;
 	bool below;     /* the key + add is below the limit, and not from it on */
 	bool inclusive; /* the limit + 1 counts */
+	Kx condition;   /* the comparison, which is `holds` of keys that the bound lets through */
+	bool holds;
 } KeyBound;
 
 /* A mask that is read from memory: a condition for the logit to be no -inf, or to be one (hides);
@@ -214,6 +216,9 @@ Sym attention_members(const Nest *, const AttentionPlan *);
 double attention_logit_cycles(const PlanInput *, const AttentionPlan *, double rows, double keys);
 /* Whether a sum of the kernel has a level (StageReduce.level): the plan is for such kernels. */
 bool attention_is_asked(const PlanInput *);
+/* Returns elements from one row of scores to the next: tiles of fragments have many rows, which do
+ * not share places of the caches. */
+int64_t attention_pitch(const AttentionPlan *);
 /* Returns the vectors of a row of values. */
 static inline uint32_t attention_vectors(const AttentionPlan *p)
 {

@@ -28,13 +28,17 @@ static void add_bound(const Nest *n, KeyLimits *l, KeyBound b)
 		l->bound[l->nbound++] = b;
 }
 
-/* Adds what a comparison says of keys. */
-static void bound_by(const Nest *n, KeyLimits *l, ScOp op, const KxData *x)
+/* Adds what a comparison that holds, or does not, says of keys. op: what holds then. */
+static void bound_by(const Nest *n, KeyLimits *l, ScOp op, Kx condition, bool holds)
 {
+	const KxData *x = &n->k->kx.data[condition.i];
 	const bool less = op == SC_lt || op == SC_le, equal = op == SC_le || op == SC_ge;
 	for (uint32_t side = 0; side < 2; side++) {
 		/* key <= limit: below limit + 1; key > limit: from limit + 1 on */
-		KeyBound b = {.limit = x->in[1 - side], .below = less != (side == 1)};
+		KeyBound b = {.limit = x->in[1 - side],
+			      .below = less != (side == 1),
+			      .condition = condition,
+			      .holds = holds};
 		b.inclusive = equal == b.below;
 		if (holds_indices(n->k->kx.data[b.limit.i].dtype) &&
 		    is_key(n, l, x->in[side], &b.add))
@@ -63,7 +67,7 @@ static void bound_if(const Nest *n, KeyLimits *l, Kx condition, bool holds)
 		bound_if(n, l, x->in[0], holds);
 		bound_if(n, l, x->in[1], holds);
 	} else if (opposite(op) != SC_const && dtype_is_int(n->k->kx.data[x->in[0].i].dtype)) {
-		bound_by(n, l, holds ? op : opposite(op), x);
+		bound_by(n, l, holds ? op : opposite(op), condition, holds);
 	}
 }
 

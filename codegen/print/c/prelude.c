@@ -62,6 +62,7 @@ static const Signature signatures[] = {
 	{"pairs_s8s8", "$T", "$A a, $A b, $T c", 0, 0},
 	{"dot4_u8s8", "$T", "$A a, $A b, $T c", 0, 0}, {"dot4_s8s8", "$T", "$A a, $A b, $T c", 0, 0},
 	{"nearest", "$T", "$A a", 0, 0}, {"from_f16", "$T", "$[u16] a", 0, 0}, {"to_f16", "$[u16]", "$T a", 0, 0},
+	{"flush_bf16", "$[u16]", "$T a", 0, 0},
 	{"lo", "$fn[half:T:T:H]", "$T a", 0, 0}, {"hi", "$fn[half:T:T:H]", "$T a", 0, 0},
 	{"join", "$T", "$fn[half:T:T:H] a, $fn[half:T:T:H] b", 0, 0},
 };

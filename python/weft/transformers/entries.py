@@ -232,8 +232,8 @@ def programs(model: Any, batch: int, length: int, chunk: int, rows: bool = False
                 args = arguments(step, name, count, 0)
                 out[name] = exported(step, args, ({1: n}, *(None for _ in args[1:])) if count > 1 else None)
             if rows:
-                zero = torch.zeros((), dtype=torch.int64, device=model.device)
-                out["copy"] = exported(Copy(step), (torch.arange(min(length, 7), device=model.device), zero, zero),
+                source, target = (torch.tensor(k, device=model.device) for k in (0, 0))  # one tensor would be traced as one number
+                out["copy"] = exported(Copy(step), (torch.arange(min(length, 7), device=model.device), source, target),
                                        ({0: torch.export.Dim("n", min=2, max=length)}, None, None))
             return out
     finally:

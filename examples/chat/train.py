@@ -1,4 +1,4 @@
-"""Trains a small Llama on questions and answers that it finds in the pages of this repository: train.py FOLDER [--seconds 40] [--pages docs]
+"""Trains a small Llama on questions and answers that it finds in the pages of this repository: train.py FOLDER [--seconds 120] [--pages docs]
 
 Each heading of a page is a question, and the first sentence below it the answer. FOLDER gets the checkpoint, as save_pretrained writes it, with a
 tokenizer of byte pairs and a template for chats. It is a model to try the server with: it knows these pages by heart, and nothing else."""
@@ -16,7 +16,7 @@ from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTra
 TEMPLATE = ("{% for m in messages %}{% if m.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('there is no role ' ~ m.role) }}{% endif %}"
             "<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}")
 SPECIAL = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
-LONGEST = 64  # tokens of an example
+LONGEST = 48  # tokens of an example
 
 
 def pairs(folder: Path) -> list[tuple[str, str]]:
@@ -46,25 +46,27 @@ def tokenizer_of(texts: list[str]) -> PreTrainedTokenizerFast:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--seconds", type=float, default=120, help="at most; it ends as soon as it knows the answers")
     parser.add_argument("--pages", type=Path, default=Path(__file__).resolve().parents[2] / "docs")
     args = parser.parse_args()
     torch.manual_seed(0)
+    torch.set_num_threads(1)  # these matrices are small
     found = pairs(args.pages)
     tokenizer = tokenizer_of([f"{q} {a}" for q, a in found])
     examples = [tokenizer.apply_chat_template([{"role": "user", "content": q}, {"role": "assistant", "content": a}], return_dict=False) for q, a in found]
-    short = [k for k, tokens in enumerate(examples) if len(tokens) <= LONGEST][:32]
-    ids = torch.full((len(short), LONGEST), -100)
+    short = [k for k, tokens in enumerate(examples) if len(tokens) <= LONGEST][:16]
+    ids, learned = torch.zeros(len(short), LONGEST, dtype=torch.int64), torch.full((len(short), LONGEST), -100)
     for row, k in enumerate(short):
         ids[row, :len(examples[k])] = torch.tensor(examples[k])
+        first = examples[k].index(tokenizer.convert_tokens_to_ids("<|assistant|>")) + 1
+        learned[row, first:len(examples[k])] = ids[row, first:len(examples[k])]  # the answer
     model = LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
                                          num_key_value_heads=2, max_position_embeddings=1024, tie_word_embeddings=True, bos_token_id=None,
                                          pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id))
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
     begin, steps, loss = time.monotonic(), 0, torch.tensor(9.0)
     while time.monotonic() - begin < args.seconds and (loss > 0.05 or steps < 20):
-        part = ids[torch.randperm(len(ids))[:16]]
-        loss = model(part.clamp(min=0), labels=part).loss
+        loss = model(ids, labels=learned).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

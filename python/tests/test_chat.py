@@ -35,7 +35,7 @@ ROWS, LENGTH, CHUNK = 4, 256, 16
 def folders(tmp_path_factory):
     """A checkpoint, and the compiled model."""
     folder = tmp_path_factory.mktemp("chat")
-    said = subprocess.run([sys.executable, EXAMPLE / "train.py", folder / "checkpoint", "--seconds", "40"], capture_output=True, text=True)
+    said = subprocess.run([sys.executable, EXAMPLE / "train.py", folder / "checkpoint"], capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     done = subprocess.run([sys.executable, EXAMPLE / "export.py", folder / "checkpoint", folder / "lm", "--rows", str(ROWS), "--length", str(LENGTH),
                            "--chunk", str(CHUNK)], capture_output=True, text=True)

@@ -34,6 +34,7 @@ def main() -> int:
             print("> ", end="", flush=True)
             line = sys.stdin.readline()
             if not line:
+                print()
                 return 0
             said.append({"role": "user", "content": line.rstrip("\n")})
             try:

@@ -26,7 +26,7 @@ def main() -> int:
     torch.set_num_threads(args.threads)
     tokenizer, lm = AutoTokenizer.from_pretrained(args.folder), weft.transformers.load(args.folder)
     lm.threads = args.threads
-    engine = Engine(lm, tokenizer, reuse="most")  # one conversation: what it has said needs not be read again
+    engine = Engine(lm, tokenizer, exact=False)
     begin = [{"role": "system", "content": args.system}] if args.system else []
     said = list(begin)
     try:

@@ -4,8 +4,9 @@ Each request has a row of the cache. Each round reads one piece of one prompt an
 of different lengths run beside each other, and a free row takes the next request at once. What a free row has read stays, and a request that
 begins with the same tokens begins behind them.
 
-An answer does not depend on what else runs: rows do not see each other, prompts are read in pieces of the same sizes whatever was read
-before, and a model that computes one row alone to other bits than beside others is not asked for one row alone."""
+An answer does not depend on what else runs, in any bit: rows do not see each other, prompts are read in the same pieces whatever was read
+before, and a model that computes one row alone to other bits than beside others is not asked for one row alone. With exact=False, the last
+bits of logits may differ, and a request begins behind all tokens that are the same, answers included."""
 from __future__ import annotations
 
 import collections
@@ -58,11 +59,10 @@ class Row:
 
 
 class Engine:
-    """reuse: "exact", beginnings of prompts that were read in the pieces in which they would be read again; "most", all tokens that are the
-    same, answers included, which is faster and may change the last bits of logits; "none"."""
+    """queue: requests that may wait."""
 
-    def __init__(self, lm: Any, tokenizer: Any, queue: int = 32, reuse: str = "exact"):
-        self.lm, self.tokenizer, self.queue, self.reuse = lm, tokenizer, queue, reuse
+    def __init__(self, lm: Any, tokenizer: Any, queue: int = 32, exact: bool = True):
+        self.lm, self.tokenizer, self.queue, self.exact = lm, tokenizer, queue, exact
         ends = lm.generation_config.eos_token_id
         self.ends = set(ends if isinstance(ends, (list, tuple)) else [ends])
         self.waiting: collections.deque[Request] = collections.deque()
@@ -70,7 +70,7 @@ class Engine:
         self.changed = threading.Condition()
         self.closed = False
         self.counts: collections.Counter[str] = collections.Counter()
-        self.alone = lm.batch == 1 or self._same_alone()
+        self.alone = lm.batch == 1 or not exact or self._same_alone()
         self.thread = threading.Thread(target=self._run, name="engine")
         self.thread.start()
 
@@ -158,13 +158,11 @@ class Engine:
 
     def _common(self, row: Row, ids: list[int]) -> int:
         """How many tokens of a prompt need not be read again; the last one must."""
-        if self.reuse == "none":
-            return 0
         most = min(len(row.kept), len(ids) - 1)
-        if self.reuse == "exact":
+        if self.exact:
             most = min(most, row.exact) // self.lm.chunk * self.lm.chunk
         count = next((k for k in range(most) if row.kept[k] != ids[k]), most)
-        return count // self.lm.chunk * self.lm.chunk if self.reuse == "exact" else count
+        return count // self.lm.chunk * self.lm.chunk if self.exact else count
 
     def _drop_cancelled(self) -> None:
         for row in self.rows:

@@ -1,5 +1,5 @@
 """An HTTP server with the interface of OpenAI: server.py FOLDER [--host 127.0.0.1] [--port 8000] [--threads N] [--queue 32]
-    [--reuse exact|most|none] [--name NAME] [--port-file FILE]
+    [--fast] [--name NAME] [--port-file FILE]
 
 FOLDER: what export.py wrote. Answers POST /v1/chat/completions and /v1/completions (whole, or streamed by server-sent events),
 GET /v1/models, and GET /health. Stops at SIGTERM and SIGINT."""
@@ -108,12 +108,12 @@ def error(message: str, status: int, field: str | None = None) -> dict[str, Any]
 
 
 class Server:
-    def __init__(self, folder: Path, name: str, threads: int, queue: int, reuse: str):
+    def __init__(self, folder: Path, name: str, threads: int, queue: int, exact: bool):
         self.name, self.begin = name, int(time.time())
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
         self.lm = weft.transformers.load(folder)
         self.lm.threads = threads
-        self.engine = Engine(self.lm, self.tokenizer, queue, reuse)
+        self.engine = Engine(self.lm, self.tokenizer, queue, exact)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = Connection(reader, writer)
@@ -235,7 +235,7 @@ class Reply:
 
 
 async def run(args: argparse.Namespace) -> None:
-    served = Server(args.folder, args.name or args.folder.resolve().name, args.threads, args.queue, args.reuse)
+    served = Server(args.folder, args.name or args.folder.resolve().name, args.threads, args.queue, not args.fast)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -263,7 +263,7 @@ def main() -> int:
     parser.add_argument("--port-file", type=Path, help="write the port into this file once the server listens")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--queue", type=int, default=32, help="requests that may wait; further ones are refused with status 429")
-    parser.add_argument("--reuse", choices=("exact", "most", "none"), default="exact", help="which tokens that were read before need not be read again")
+    parser.add_argument("--fast", action="store_true", help="the last bits of logits may depend on what runs beside and ran before")
     parser.add_argument("--name", help="of the model; default: the folder's name")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)

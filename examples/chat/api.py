@@ -38,8 +38,8 @@ class Asked:
     endless: bool  # the token that ends texts does not end the answer
 
 
-def read_request(body: bytes, chat: bool, name: str, tokenizer: Any, length: int) -> Asked:
-    """length: positions of the cache. Raises Bad."""
+def read_request(body: bytes, chat: bool, name: str, tokenizer: Any, length: int, vocabulary: int) -> Asked:
+    """length: positions of the cache; vocabulary: tokens of the model. Raises Bad."""
     try:
         given = json.loads(body)
     except (ValueError, RecursionError) as e:
@@ -55,7 +55,7 @@ def read_request(body: bytes, chat: bool, name: str, tokenizer: Any, length: int
             raise Bad(f"{field} is not supported by this server", field=field)
     if given.get("model", name) != name:
         raise Bad(f"there is no model {shown(given['model'])}: this server has {name!r}", 404, "model")
-    ids = of_messages(given.get("messages"), tokenizer) if chat else of_prompt(given.get("prompt"), tokenizer)
+    ids = of_messages(given.get("messages"), tokenizer) if chat else of_prompt(given.get("prompt"), tokenizer, vocabulary)
     if not ids:
         raise Bad("the prompt has no tokens", field="messages" if chat else "prompt")
     if len(ids) > length:
@@ -100,15 +100,15 @@ def stops(value: Any) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def of_prompt(prompt: Any, tokenizer: Any) -> list[int]:
+def of_prompt(prompt: Any, tokenizer: Any, vocabulary: int) -> list[int]:
     """The tokens of a text, or the tokens that are given."""
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], (str, list)):
         prompt = prompt[0]
     if isinstance(prompt, str):
         return tokenizer(encodable(prompt, "prompt")).input_ids
-    if isinstance(prompt, list) and all(isinstance(k, int) and not isinstance(k, bool) and 0 <= k < len(tokenizer) for k in prompt):
+    if isinstance(prompt, list) and all(isinstance(k, int) and not isinstance(k, bool) and 0 <= k < vocabulary for k in prompt):
         return prompt
-    raise Bad(f"prompt is {shown(prompt)}: expected a text, or numbers of tokens from 0 to {len(tokenizer) - 1}", field="prompt")
+    raise Bad(f"prompt is {shown(prompt)}: expected a text, or numbers of tokens from 0 to {vocabulary - 1}", field="prompt")
 
 
 def of_messages(messages: Any, tokenizer: Any) -> list[int]:

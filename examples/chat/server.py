@@ -37,7 +37,7 @@ class Connection:
     """A client's connection: requests one behind the other."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
-        self.reader, self.writer, self.read = reader, writer, bytearray()
+        self.reader, self.writer, self.read, self.chunked = reader, writer, bytearray(), True
 
     async def more(self) -> None:
         part = await self.reader.read(MOST_HEAD)
@@ -61,7 +61,8 @@ class Connection:
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             raise Bad(f"the request begins with {first[:60]!r}: expected a method, a path and HTTP/1.1")
         fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        stays = fields.get("connection", "close" if words[2] == "HTTP/1.0" else "").lower() != "close"
+        self.chunked = words[2] != "HTTP/1.0"
+        stays = fields.get("connection", "").lower() != "close" and self.chunked
         if "transfer-encoding" in fields:
             raise Bad("the body has a transfer encoding: send it with Content-Length", 411)
         length = fields.get("content-length", "0")
@@ -94,7 +95,7 @@ class Connection:
 
     async def part(self, text: bytes) -> None:
         """A part of a streamed answer; an empty one ends it."""
-        self.writer.write(b"%x\r\n%s\r\n" % (len(text), text))
+        self.writer.write(b"%x\r\n%s\r\n" % (len(text), text) if self.chunked else text)
         await self.writer.drain()
 
     async def event(self, value: Any) -> None:
@@ -150,7 +151,8 @@ class Server:
     async def complete(self, connection: Connection, body: bytes, chat: bool) -> None:
         """Answers one request for text."""
         loop, pieces = asyncio.get_running_loop(), asyncio.Queue()
-        asked = read_request(body, chat, self.name, self.tokenizer, self.lm.max_length)
+        asked = read_request(body, chat, self.name, self.tokenizer, self.lm.max_length,
+                             self.lm.config.get_text_config().vocab_size)
         request = Request(asked.ids, lambda text, end: loop.call_soon_threadsafe(pieces.put_nowait, (text, end)), asked.most, asked.temperature,
                           asked.top_p, asked.seed, asked.stop, asked.endless)
         try:
@@ -178,7 +180,7 @@ class Server:
             await asyncio.wait([gone])
 
     async def stream(self, connection: Connection, reply: Reply, pieces: asyncio.Queue, gone: asyncio.Future, usage: bool) -> None:
-        connection.head(200, "text/event-stream", "Cache-Control: no-cache", "Transfer-Encoding: chunked")
+        connection.head(200, "text/event-stream", "Cache-Control: no-cache", "Transfer-Encoding: chunked" if connection.chunked else "Connection: close")
         if reply.chat:
             await connection.event(reply.chunk({"role": "assistant", "content": ""}, None))
         end = None

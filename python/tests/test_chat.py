@@ -294,6 +294,18 @@ def test_bad_requests(port, path, body, status, message):
     assert got == status and message in value["error"]["message"] and "\n" not in value["error"]["message"], value
 
 
+def test_old_http(port):
+    """HTTP/1.0 has no chunks: a stream ends with the connection."""
+    client = socket.create_connection(("127.0.0.1", port), timeout=60)
+    text = json.dumps({"prompt": "a", "max_tokens": 3, "stream": True, "ignore_eos": True}).encode()
+    client.sendall(b"POST /v1/completions HTTP/1.0\r\nContent-Length: %d\r\n\r\n%s" % (len(text), text))
+    got = b""
+    while more := client.recv(65536):
+        got += more
+    body = got.partition(b"\r\n\r\n")[2].decode()
+    assert body.endswith("data: [DONE]\n\n") and all(part.startswith("data: ") for part in body.split("\n\n")[:-1])
+
+
 @pytest.mark.parametrize("text, status", [
     (b"hello\r\n\r\n", 400), (b"POST /v1/completions HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400),
     (b"POST /v1/completions HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411), (b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", 413),

@@ -165,3 +165,20 @@ def test_refused_exports(llama):
         exported(model_of("bloom"), continuous=True)
     with pytest.raises(ValueError, match="end at the same position: export it with continuous=True"):
         exported(llama).prefill(0, PROMPTS[1])
+
+
+def test_weights_of_several_entries_are_rounded_once(tmp_path):
+    """Equal weights of several graphs of a session, and others of their shape, round to what they round to alone."""
+    from weft.transformers.exporter import compiled
+    torch.manual_seed(0)
+    shared, other = torch.nn.Linear(64, 48, bias=False), torch.nn.Linear(64, 48, bias=False)
+    twin = torch.nn.Linear(64, 48, bias=False)
+    twin.load_state_dict(shared.state_dict())
+    x = torch.randn(3, 64)
+    programs = {name: torch.export.export(torch.nn.Sequential(m).eval(), (x,)) for name, m in (("a", shared), ("b", other), ("c", twin))}
+    for kind in ("int4", "int8", "bf16"):
+        alone = {name: weft.compile(weft.quantize(p, weights=kind))(x) for name, p in programs.items()}
+        together = compiled(programs, WeftConfig(weights=kind))
+        for name in programs:
+            assert torch.equal(together.entries[name](x), alone[name])
+        assert torch.equal(alone["a"], alone["c"]) and not torch.equal(alone["a"], alone["b"])

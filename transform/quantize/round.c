@@ -12,7 +12,8 @@ enum {
 	HALF = 8, /* 4 bits: integers from 0 to 15, or from -8 to 7 around this zero point */
 	MOST_HALF = 15,
 	TRIES = 9, /* scales that are tried on both sides of the first one */
-	CANDIDATES = 2 * TRIES + 1
+	TRIED = 2 * TRIES + 1,
+	CANDIDATES = TRIED + 1 /* one more than there are: compilers make vectors of them */
 };
 #define MOST_BF16 0x1.fep127 /* the largest finite number: one above it becomes that */
 #define TRY_STEP 0.1 /* between candidates, of 8 steps of the scale */
@@ -211,7 +212,7 @@ static Choice best_of(const Group *g, const Candidates *c, int zero)
 			qq[t] += a * q * q;
 		}
 	}
-	for (uint32_t t = 0; t < CANDIDATES; t++) {
+	for (uint32_t t = 0; t < TRIED; t++) {
 		const double fit = qq[t] > 0 ? as_stored(xq[t] / qq[t]) : 0,
 			     gain = fit * (2 * xq[t] - fit * qq[t]);
 		if (gain > most) {
@@ -226,11 +227,11 @@ static Choice best_of(const Group *g, const Candidates *c, int zero)
  * the end of the range, -8. */
 static Choice around_zero(const Group *g)
 {
-	Candidates c;
+	Candidates c = {.scale[TRIED] = 1};
 	double end = 0;
 	for (int64_t k = 0; k < g->n; k++)
 		end = fabs(g->x[k]) > fabs(end) ? g->x[k] : end;
-	for (uint32_t t = 0; t < CANDIDATES; t++)
+	for (uint32_t t = 0; t < TRIED; t++)
 		offer(&c, t, end / -(HALF + TRY_STEP * ((int)t - TRIES)), HALF);
 	return best_of(g, &c, HALF);
 }
@@ -238,13 +239,13 @@ static Choice around_zero(const Group *g)
 /* Returns the best of the candidates whose range is near that of the group, with 0 in it. */
 static Choice with_zero(const Group *g)
 {
-	Candidates c;
+	Candidates c = {.scale[TRIED] = 1};
 	double low = 0, high = 0;
 	for (int64_t k = 0; k < g->n; k++) {
 		low = fmin(low, g->x[k]);
 		high = fmax(high, g->x[k]);
 	}
-	for (uint32_t t = 0; t < CANDIDATES; t++) {
+	for (uint32_t t = 0; t < TRIED; t++) {
 		const double scale = (high - low) / (MOST_HALF + TRY_STEP * ((int)t - TRIES));
 		offer(&c, t, scale, scale > 0 ? (int)nearest(-low / scale, 0, MOST_HALF) : 0);
 	}

@@ -115,8 +115,8 @@ class Engine:
                     self.changed.wait()
                 if self.closed:
                     break
-                self._admit()
             try:
+                self._admit()
                 self._drop_cancelled()
                 self._prompts()
                 self._answers()
@@ -132,12 +132,19 @@ class Engine:
 
     def _admit(self) -> None:
         """Gives free rows to the requests that wait longest."""
-        while self.waiting and any(row.request is None for row in self.rows):
-            request = self.waiting.popleft()
+        while any(row.request is None for row in self.rows):
+            with self.changed:
+                request = self.waiting.popleft() if self.waiting else None
+            if request is None:
+                return
             if request.cancelled:
                 request.give("", "cancelled")
                 continue
-            row = self._row_for(request.ids)
+            try:
+                row = self._row_for(request.ids)
+            except Exception:
+                request.give("", "error")
+                raise
             row.request, row.todo, row.text = request, request.ids[len(row.kept):], Text(self.tokenizer, request.stop)
             row.random, row.used = torch.Generator(), time.monotonic()
             row.random.seed() if request.seed is None else row.random.manual_seed(request.seed)

@@ -24,6 +24,7 @@ struct Weft {
 	WeftReport report;
 	bool have_quantized;
 	WeftQuantizeReport quantized;  /* of the last weft_quantize */
+	struct KnownRounding *rounded; /* the weights that weft_quantize rounded so far */
 	const struct Program *program; /* the program of the report */
 	const Target *target;          /* the target of the report */
 	const WeftGraph *compiled;     /* the graph of the report */

@@ -411,6 +411,49 @@ static bool compare(Quantizing *q, WeftGraph *g)
 
 /* ---- rounding ---- */
 
+/* A weight that was rounded without data, of any graph of the Weft: another graph that has it, too,
+ * such as another entry of the same model, need not round it again. */
+typedef struct KnownRounding {
+	struct KnownRounding *next;
+	Const of; /* what was rounded */
+	uint64_t hash;
+	uint32_t summed;
+	RoundOptions o;
+	RoundedWeight to;
+} KnownRounding;
+
+static bool is_rounding(const KnownRounding *k, const Const *c, uint64_t hash, uint32_t summed,
+			const RoundOptions *o)
+{
+	return k->hash == hash && k->summed == summed && k->o.kind == o->kind &&
+	       k->o.group == o->group && k->o.zero_points == o->zero_points &&
+	       k->of.dtype == c->dtype && k->of.rank == c->rank && k->of.bytes == c->bytes &&
+	       !memcmp(k->of.dim, c->dim, c->rank * sizeof *c->dim) &&
+	       !memcmp(k->of.data, c->data, c->bytes);
+}
+
+/* Rounds weight w, or takes what an equal one was rounded to. */
+static bool round_weight(Quantizing *q, uint32_t w, const RoundOptions *o, RoundedWeight *out)
+{
+	Ir *ir = q->g->g->ir;
+	const ProductWeight *of = &q->found.weight.data[w];
+	if (o->importance)
+		return quantize_round(ir, of, o, out);
+	const uint64_t hash = const_hash(ir, of->of);
+	const Const *c = const_of(q, w);
+	for (KnownRounding *k = q->w->rounded; k; k = k->next)
+		if (is_rounding(k, c, hash, of->summed, o)) {
+			*out = k->to;
+			out->of = of->of;
+			return true;
+		}
+	TRY(quantize_round(ir, of, o, out));
+	KnownRounding *k = ARENA_NEW(weft_arena(q->w), KnownRounding);
+	*k = (KnownRounding){q->w->rounded, *c, hash, of->summed, *o, *out};
+	q->w->rounded = k;
+	return true;
+}
+
 static uint32_t threads(const Quantizing *q)
 {
 	const long n = sysconf(_SC_NPROCESSORS_ONLN);
@@ -419,7 +462,6 @@ static uint32_t threads(const Quantizing *q)
 
 static bool round_weights(Quantizing *q)
 {
-	Ir *ir = q->g->g->ir;
 	uint32_t n = 0;
 	q->rounded = ARENA_ARRAY(weft_arena(q->w), RoundedWeight, q->found.weight.n);
 	q->w->ctx->file = q->g->path;
@@ -433,7 +475,7 @@ static bool round_weights(Quantizing *q)
 					.zero_points = q->o.zero_points,
 					.importance = q->importance[k],
 					.jobs = threads(q)};
-		TRY(quantize_round(ir, &q->found.weight.data[k], &o, &q->rounded[k]));
+		TRY(round_weight(q, k, &o, &q->rounded[k]));
 	}
 	return true;
 }
@@ -629,7 +671,7 @@ static bool round_to_eight(Quantizing *q, Search *s)
 			continue;
 		const RoundOptions o = {
 			.kind = WEIGHT_INT8, .importance = q->importance[k], .jobs = threads(q)};
-		TRY(quantize_round(q->g->g->ir, &q->found.weight.data[k], &o, &s->eight[k]));
+		TRY(round_weight(q, k, &o, &s->eight[k]));
 		s->order[s->n++] = (Upgrade){k, q->rounded[k].harm, WEIGHT_INT8};
 	}
 	return true;

@@ -11,7 +11,9 @@ enum {
 	MOST_BYTE = 127,
 	HALF = 8, /* 4 bits: integers from 0 to 15, or from -8 to 7 around this zero point */
 	MOST_HALF = 15,
-	TRIES = 9 /* scales that are tried on both sides of the first one */
+	TRIES = 9, /* scales that are tried on both sides of the first one */
+	TRIED = 2 * TRIES + 1,
+	CANDIDATES = TRIED + 1 /* one more than there are: compilers make vectors of them */
 };
 #define MOST_BF16 0x1.fep127 /* the largest finite number: one above it becomes that */
 #define TRY_STEP 0.1 /* between candidates, of 8 steps of the scale */
@@ -107,10 +109,13 @@ static void count(Rounding *r, int64_t row, int64_t k, double was, double is)
 	r->weighed[2 * row + 1] += a * square(was - is);
 }
 
-/* Returns the integer next to x, halves to the even one, within bounds. */
+/* Returns the integer next to x, halves to the even one, within small integer bounds. A sum with
+ * this number is rounded to an integer: that is what compilers make vectors of, unlike rint. */
 static double nearest(double x, double low, double high)
 {
-	return fmin(fmax(rint(x), low), high);
+	static const double round = 0x1.8p52;
+	const double least = x < low ? low : x;
+	return (least > high ? high : least) + round - round;
 }
 
 /* ---- 8 bits, bf16 ---- */
@@ -154,12 +159,17 @@ typedef struct {
 	int64_t n;
 } Group;
 
-/* A candidate: a scale and a zero point by which a group is rounded, and what is gained with the
- * best scale for these integers: by how much the error is less than that of all zeros. */
+/* What a group is rounded by. */
 typedef struct {
-	double scale, gain;
+	double scale;
 	int zero;
-} Candidate;
+} Choice;
+
+/* Scales and zero points by which a group may be rounded, by candidate. */
+typedef struct {
+	double scale[CANDIDATES], low[CANDIDATES], high[CANDIDATES]; /* of the integers */
+	int zero[CANDIDATES];
+} Candidates;
 
 /* Whether f16 holds a scale to its 11 bits. */
 static bool fits_f16(float scale)
@@ -178,51 +188,68 @@ static double as_stored(double scale)
 	return tensor_f64(&t, 0);
 }
 
-/* Offers the rounding by (scale, zero) with the scale that fits its integers best. */
-static void offer(const Group *g, double scale, int zero, Candidate *best)
+/* Sets a candidate; one of a scale that is no usable number gains nothing. */
+static void offer(Candidates *c, uint32_t k, double scale, int zero)
 {
-	double xq = 0, qq = 0;
-	if (!isfinite(1 / scale))
-		return;
+	const bool usable = isfinite(1 / scale) && isfinite(scale);
+	c->scale[k] = usable ? scale : 1;
+	c->zero[k] = zero;
+	c->low[k] = usable ? -zero : 0;
+	c->high[k] = usable ? MOST_HALF - zero : 0; /* all integers are 0: nothing is gained */
+}
+
+/* Returns the candidate that gains most with the scale that fits its integers best: by whose
+ * rounding the error is less than that of all zeros; a scale of 0 where none gains anything. */
+static Choice best_of(const Group *g, const Candidates *c, int zero)
+{
+	double xq[CANDIDATES] = {0}, qq[CANDIDATES] = {0}, most = 0;
+	Choice best = {.zero = zero};
 	for (int64_t k = 0; k < g->n; k++) {
-		const double q = nearest(g->x[k] / scale, -zero, MOST_HALF - zero),
-			     a = g->importance ? g->importance[k] : 1;
-		xq += a * g->x[k] * q;
-		qq += a * q * q;
+		const double a = g->importance ? g->importance[k] : 1, x = g->x[k], ax = a * x;
+		for (uint32_t t = 0; t < CANDIDATES; t++) {
+			const double q = nearest(x / c->scale[t], c->low[t], c->high[t]);
+			xq[t] += ax * q;
+			qq[t] += a * q * q;
+		}
 	}
-	const double fit = qq > 0 ? as_stored(xq / qq) : 0, gain = fit * (2 * xq - fit * qq);
-	if (gain > best->gain)
-		*best = (Candidate){fit, gain, zero};
+	for (uint32_t t = 0; t < TRIED; t++) {
+		const double fit = qq[t] > 0 ? as_stored(xq[t] / qq[t]) : 0,
+			     gain = fit * (2 * xq[t] - fit * qq[t]);
+		if (gain > most) {
+			most = gain;
+			best = (Choice){fit, c->zero[t]};
+		}
+	}
+	return best;
 }
 
 /* Returns the best of the candidates whose scales are near one that puts the greatest magnitude at
  * the end of the range, -8. */
-static Candidate around_zero(const Group *g)
+static Choice around_zero(const Group *g)
 {
-	Candidate best = {.zero = HALF};
+	Candidates c = {.scale[TRIED] = 1};
 	double end = 0;
 	for (int64_t k = 0; k < g->n; k++)
 		end = fabs(g->x[k]) > fabs(end) ? g->x[k] : end;
-	for (int t = -TRIES; t <= TRIES; t++)
-		offer(g, end / -(HALF + TRY_STEP * t), HALF, &best);
-	return best;
+	for (uint32_t t = 0; t < TRIED; t++)
+		offer(&c, t, end / -(HALF + TRY_STEP * ((int)t - TRIES)), HALF);
+	return best_of(g, &c, HALF);
 }
 
 /* Returns the best of the candidates whose range is near that of the group, with 0 in it. */
-static Candidate with_zero(const Group *g)
+static Choice with_zero(const Group *g)
 {
-	Candidate best = {.zero = 0};
+	Candidates c = {.scale[TRIED] = 1};
 	double low = 0, high = 0;
 	for (int64_t k = 0; k < g->n; k++) {
 		low = fmin(low, g->x[k]);
 		high = fmax(high, g->x[k]);
 	}
-	for (int t = -TRIES; t <= TRIES; t++) {
-		const double scale = (high - low) / (MOST_HALF + TRY_STEP * t);
-		if (scale > 0)
-			offer(g, scale, (int)nearest(-low / scale, 0, MOST_HALF), &best);
+	for (uint32_t t = 0; t < TRIED; t++) {
+		const double scale = (high - low) / (MOST_HALF + TRY_STEP * ((int)t - TRIES));
+		offer(&c, t, scale, scale > 0 ? (int)nearest(-low / scale, 0, MOST_HALF) : 0);
 	}
-	return best;
+	return best_of(g, &c, 0);
 }
 
 static void choose_scales(Rounding *r, int64_t row, const double *x)
@@ -231,9 +258,9 @@ static void choose_scales(Rounding *r, int64_t row, const double *x)
 	for (int64_t g = 0; g < groups; g++) {
 		const Group group = {x + g * size,
 				     r->o->importance ? r->o->importance + g * size : NULL, size};
-		Candidate c = r->o->zero_points ? with_zero(&group) : around_zero(&group);
+		Choice c = r->o->zero_points ? with_zero(&group) : around_zero(&group);
 		/* where nothing that is not 0 counts, the error still should be small */
-		if (c.gain <= 0 && r->o->importance) {
+		if (c.scale == 0 && r->o->importance) {
 			const Group plain = {group.x, NULL, size};
 			c = r->o->zero_points ? with_zero(&plain) : around_zero(&plain);
 		}

@@ -5,8 +5,18 @@
 
 The tokens stand at the positions start, start + 1, ... of the cache, which has `length` of them, and the logits are those behind the last
 one. The first pad[b] positions of row b hold no token: rows of different lengths end at the same position. A model of one row has no
-input pad. The state is keys.K and values.K of layer K, [B, H, length, D]. A position is an input and no state: who calls may go back
-and write over what stands behind."""
+input pad. A position is an input and no state: who calls may go back and write over what stands behind.
+
+    prefill(input_ids i64[1, n], start i64[], row i64[]) -> logits f32[1, V]
+    decode_row(input_ids i64[1, 1], start i64[], row i64[]) -> logits f32[1, V]
+    decode(input_ids i64[B, 1], start i64[B]) -> logits f32[B, V]
+    copy(positions i64[n], source i64[], target i64[])
+
+are the entries of a model whose rows have positions of their own: prefill and decode_row read tokens of one row, decode one token of
+each row; copy writes what the row `source` has at these positions into the row `target`.
+
+The state is keys_K and values_K of layer K, [B, H, length, D], in the type that the model computes in, or as f16, bf16 or i8; as i8 with
+keys_scale_K and values_scale_K, f32[B, H, length, 1]."""
 from __future__ import annotations
 
 import contextlib
@@ -22,28 +32,69 @@ from transformers.exporters.utils import apply_patches, patch_attribute
 from weft import _weft
 
 
+CACHES = {"f16": torch.float16, "bf16": torch.bfloat16, "int8": torch.int8}  # what keys and values are stored as, by WeftConfig.cache
+STATE = ("keys_", "values_")
+_MOST = 127
+
+
+class Stored:
+    """Keys or values of a layer: x, or the integers x and their scales, one for each token and head."""
+
+    def __init__(self, x: torch.Tensor, scale: torch.Tensor | None, dtype: torch.dtype):
+        self.x, self.scale, self.dtype = x, scale, dtype
+
+    def parts(self, new: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """The tensors of the state, and what new tokens are in them."""
+        if self.scale is None:
+            return [(self.x, new.to(self.x.dtype))]
+        scale = new.float().abs().amax(-1, keepdim=True) / _MOST
+        return [(self.x, (new.float() / torch.where(scale > 0, scale, 1)).round().to(torch.int8)), (self.scale, scale)]
+
+    def write(self, new: torch.Tensor, start: torch.Tensor, row: torch.Tensor | None) -> None:
+        """Writes tokens at the positions from `start` on, or one token at the position start[b] of each row."""
+        for kept, part in self.parts(new):
+            if start.dim() == 0:
+                one_row(kept, row).index_copy_(2, torch.arange(new.shape[2], device=new.device) + start, part)
+            else:
+                kept[torch.arange(len(kept), device=new.device), :, start] = part[:, :, 0]
+
+    def read(self, row: torch.Tensor | None) -> torch.Tensor:
+        x = one_row(self.x, row)
+        return x.to(self.dtype) if self.scale is None else (x.float() * one_row(self.scale, row)).to(self.dtype)
+
+
+def one_row(x: torch.Tensor, row: torch.Tensor | None) -> torch.Tensor:
+    """The part of x, of all rows, that a row has; all of x without one."""
+    if row is None:
+        return x
+    number = row.item()
+    torch._check(number >= 0)
+    torch._check(number < len(x))
+    return x.narrow(0, number, 1)
+
+
 class Layer(StaticLayer):
     """The keys and values of a layer at all positions. Layers of a sliding window keep all of them, too: their mask hides the others."""
 
-    def __init__(self, keys: torch.Tensor, values: torch.Tensor, start: torch.Tensor):
-        super().__init__(max_cache_len=keys.shape[2])
-        self.keys, self.values, self.start = keys, values, start
-        self.is_initialized, self.device = True, keys.device
+    def __init__(self, keys: Stored, values: Stored, start: torch.Tensor, row: torch.Tensor | None, offset: torch.Tensor):
+        super().__init__(max_cache_len=keys.x.shape[2])
+        self.stored, self.start, self.row, self.offset = (keys, values), start, row, offset
+        self.is_initialized, self.device = True, keys.x.device
 
     def update(self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        position = torch.arange(key_states.shape[2], device=self.device) + self.start
-        self.keys.index_copy_(2, position, key_states)
-        self.values.index_copy_(2, position, value_states)
-        return self.keys, self.values
+        for stored, new in zip(self.stored, (key_states, value_states)):
+            stored.write(new, self.start, self.row)
+        return self.stored[0].read(self.row), self.stored[1].read(self.row)
 
     def get_seq_length(self) -> torch.Tensor:
-        return self.start
+        """What masks add to the number of a new token."""
+        return self.offset
 
 
 class Step(torch.nn.Module):
     """The step. It has the children of the model and not the model, so that weights keep their names."""
 
-    def __init__(self, model: Any, shapes: list[Any], batch: int, length: int):
+    def __init__(self, model: Any, shapes: list[Any], batch: int, length: int, kind: str | None = None):
         super().__init__()
         object.__setattr__(self, "_whole", model)
         self._modules.update(model._modules)
@@ -51,31 +102,69 @@ class Step(torch.nn.Module):
         self._buffers.update(model._buffers)
         self._non_persistent_buffers_set = set(model._non_persistent_buffers_set)
         self.training = model.training
-        self.batch, self.length, self.count = batch, length, len(shapes)
+        self.batch, self.length, self.dtypes = batch, length, [tensors and tensors[0].dtype for tensors in shapes]
         for k, tensors in enumerate(shapes):
             for name, like in zip(("keys", "values"), tensors or ()):
-                heads, dim = like.shape[1], like.shape[3]
-                self.register_buffer(f"{name}_{k}", torch.zeros(batch, heads, length, dim, dtype=like.dtype, device=like.device))
+                shape, device = (batch, like.shape[1], length), like.device
+                self.register_buffer(f"{name}_{k}", torch.zeros(*shape, like.shape[3], dtype=CACHES.get(kind, like.dtype), device=device))
+                if kind == "int8":
+                    self.register_buffer(f"{name}_scale_{k}", torch.zeros(*shape, 1, device=device))
         taken = inspect.signature(model.forward).parameters
         self.cache_name = next(name for name in ("cache", "past_key_values") if name in taken)
         self.positions, self.last = "position_ids" in taken, "logits_to_keep" in taken
 
+    def layers(self, start: torch.Tensor, row: torch.Tensor | None, offset: torch.Tensor) -> list[Any]:
+        def stored(name: str, k: int) -> Stored:
+            return Stored(getattr(self, f"{name}_{k}"), getattr(self, f"{name}_scale_{k}", None), self.dtypes[k])
+        return [DummyLayer() if dtype is None else Layer(stored("keys", k), stored("values", k), start, row, offset)
+                for k, dtype in enumerate(self.dtypes)]
+
     def forward(self, input_ids: torch.Tensor, start: torch.Tensor, pad: torch.Tensor | None = None) -> torch.Tensor:
         device = input_ids.device
-        layers = [Layer(getattr(self, f"keys_{k}"), getattr(self, f"values_{k}"), start) if hasattr(self, f"keys_{k}") else DummyLayer()
-                  for k in range(self.count)]
         position = torch.arange(input_ids.shape[1], device=device)[None] + start
         seen = torch.ones(self.batch, self.length, dtype=torch.int64, device=device)
         if pad is not None:
             position = (position - pad[:, None]).clamp(min=0)
             seen = (torch.arange(self.length, device=device)[None] >= pad[:, None]).to(torch.int64)
+        with patch_attribute(masking_utils, "padding_mask_function", lambda _: lambda mask: behind(pad)):
+            return self.logits(input_ids, position, seen, self.layers(start, None, start))
+
+    def logits(self, input_ids: torch.Tensor, position: torch.Tensor, seen: torch.Tensor, layers: list[Any]) -> torch.Tensor:
+        """Those behind the last token."""
         given: dict[str, Any] = {self.cache_name: Cache(layers=layers)}
         if self.positions:
             given["position_ids"] = position
         if self.last:
             given["logits_to_keep"] = 1
-        with patch_attribute(masking_utils, "padding_mask_function", lambda _: lambda mask: behind(pad)):
-            return self._whole(input_ids=input_ids, attention_mask=seen, use_cache=True, **given).logits[:, -1].float()
+        return self._whole(input_ids=input_ids, attention_mask=seen, use_cache=True, **given).logits[:, -1].float()
+
+
+class RowStep(Step):
+    """The step of a model whose rows have positions of their own: of one token of each row, or of tokens of one row."""
+
+    def forward(self, input_ids: torch.Tensor, start: torch.Tensor, row: torch.Tensor | None = None) -> torch.Tensor:
+        device, own = input_ids.device, start.view(-1, 1)
+        position = torch.arange(input_ids.shape[1], device=device)[None] + own
+        seen = torch.ones(len(own), self.length, dtype=torch.int64, device=device)
+
+        def indices(batch: Any, head: Any, query: Any, key: Any) -> tuple[Any, ...]:
+            return batch[:, None, None, None], head[None, :, None, None], query[None, None, :, None] + own[..., None, None], key[None, None, None]
+        with (patch_attribute(masking_utils, "padding_mask_function", lambda _: lambda mask: behind(None)),
+              patch_attribute(masking_utils, "_non_vmap_expansion_sdpa", lambda _: indices),
+              patch_attribute(masking_utils, "_vmap_expansion_sdpa", lambda _: lambda mask: lambda *at: mask(*indices(*at)))):
+            return self.logits(input_ids, position, seen, self.layers(start, row, torch.zeros((), dtype=torch.int64, device=device)))
+
+
+class Copy(torch.nn.Module):
+    """Copies positions of a row of the cache of a step into another row."""
+
+    def __init__(self, step: Step):
+        super().__init__()
+        self._buffers.update({name: x for name, x in step.named_buffers(recurse=False) if name.startswith(STATE)})
+
+    def forward(self, positions: torch.Tensor, source: torch.Tensor, target: torch.Tensor) -> None:
+        for kept in self.buffers(recurse=False):
+            one_row(kept, target).index_copy_(2, positions, one_row(kept, source).index_select(2, positions))
 
 
 def behind(pad: torch.Tensor | None) -> Any:
@@ -123,8 +212,9 @@ def first_line(e: Exception) -> str:
     return f"{type(e).__name__}: {(str(e).strip() or 'no text').splitlines()[0]}"
 
 
-def programs(model: Any, batch: int, length: int, chunk: int) -> dict[str, Any]:
-    """The exported programs prefill and decode of a model of transformers."""
+def programs(model: Any, batch: int, length: int, chunk: int, rows: bool = False, kind: str | None = None) -> dict[str, Any]:
+    """The exported programs prefill and decode of a model of transformers. rows: rows have positions of their own. kind: one of CACHES,
+    or None: the cache has the type that the model computes in."""
     for name, p in model.named_parameters():
         if p.device.type == "meta":
             raise ValueError(f"{type(model).__name__}: {name} is on the device meta and has no values: load the weights first")
@@ -132,15 +222,33 @@ def programs(model: Any, batch: int, length: int, chunk: int) -> dict[str, Any]:
     model.eval()
     try:
         with torch.no_grad():
-            step = Step(model, cached_shapes(model, batch), batch, length)
+            step = (RowStep if rows else Step)(model, cached_shapes(model, batch), batch, length, kind)
+            if rows and not step.positions:
+                raise ValueError(f"{type(model).__name__}: its forward takes no position_ids: its rows cannot have positions of their own")
             check(step)
-            start = torch.tensor(0, device=model.device)
-            pad = (torch.zeros(batch, dtype=torch.int64, device=model.device),) if batch > 1 else ()
             n = torch.export.Dim("n", min=2, max=chunk)
-            return {name: exported(step, (torch.zeros(batch, count, dtype=torch.int64, device=model.device), start, *pad), shapes)
-                    for name, count, shapes in (("prefill", min(chunk, 7), ({1: n}, None, *(None for _ in pad))), ("decode", 1, None))}
+            out = {}
+            for name, count in (("prefill", min(chunk, 7)), *((("decode_row", 1),) if rows else ()), ("decode", 1)):
+                args = arguments(step, name, count, 0)
+                out[name] = exported(step, args, ({1: n}, *(None for _ in args[1:])) if count > 1 else None)
+            if rows:
+                source, target = (torch.tensor(k, device=model.device) for k in (0, 0))  # one tensor would be traced as one number
+                out["copy"] = exported(Copy(step), (torch.arange(min(length, 7), device=model.device), source, target),
+                                       ({0: torch.export.Dim("n", min=2, max=length)}, None, None))
+            return out
     finally:
         model.train(was)
+
+
+def arguments(step: Step, name: str, count: int, first: int, row: int = 0) -> tuple[torch.Tensor, ...]:
+    """Inputs of an entry: `count` zeros from the position `first` on."""
+    def full(*shape: int, value: int = 0) -> torch.Tensor:
+        return torch.full(shape, value, device=step._whole.device)
+    if not isinstance(step, RowStep):
+        return (full(step.batch, count), full(value=first), *([full(step.batch)] if step.batch > 1 else []))
+    if name == "decode":
+        return full(step.batch, count), full(step.batch, value=first)
+    return full(1, count), full(value=first), full(value=row)
 
 
 def check(step: Step) -> None:
@@ -150,24 +258,28 @@ def check(step: Step) -> None:
     if model.device.type == "meta":
         return
     ids = torch.arange(step.batch * count, device=model.device).view(step.batch, count) % model.config.get_text_config().vocab_size
-    pad = torch.zeros(step.batch, dtype=torch.int64, device=model.device) if step.batch > 1 else None
     with running(model):
-        for first, end in ((0, count - 1), (count - 1, count)):
-            got = step(ids[:, first:end], torch.tensor(first, device=model.device), pad)
+        if isinstance(step, RowStep):
+            for row in range(step.batch):
+                step(ids[row:row + 1, :-1], *arguments(step, "prefill", 1, 0, row)[1:])
+        else:
+            step(ids[:, :-1], *arguments(step, "prefill", 1, 0)[1:])
+        got = step(ids[:, -1:], *arguments(step, "decode", 1, count - 1)[1:])
     for name, cache in step.named_buffers(recurse=False):
-        if name.startswith(("keys_", "values_")):
+        if name.startswith(STATE):
             cache.zero_()
     expected = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits[:, -1].float()
-    most = 0.1 if model.dtype in (torch.bfloat16, torch.float16) else 1e-3
+    least = min((torch.finfo(t.dtype).bits if t.dtype.is_floating_point else 8 for t in step.buffers(recurse=False)), default=32)
+    most = 0.1 if model.dtype in (torch.bfloat16, torch.float16) or least < 32 else 1e-3
     if not (got - expected).norm() <= most * expected.norm():
         raise ValueError(f"{type(model).__name__}: with a cache of keys and values, its logits differ from those without one by "
                          f"{float((got - expected).norm() / expected.norm()):.2g} of their size: it may not be causal, or keep more than that")
 
 
-def exported(step: Step, args: tuple[Any, ...], shapes: Any) -> Any:
+def exported(step: torch.nn.Module, args: tuple[Any, ...], shapes: Any) -> Any:
     """torch.export of a step, with what transformers changes for it."""
     try:
         with apply_patches("dynamo"):
             return torch.export.export(step, args, dynamic_shapes=shapes, strict=False, prefer_deferred_runtime_asserts_over_guards=True)
     except Exception as e:
-        raise _weft.Error(f"{type(step._whole).__name__}: torch.export cannot trace it: {first_line(e)}") from e
+        raise _weft.Error(f"{type(getattr(step, '_whole', step)).__name__}: torch.export cannot trace it: {first_line(e)}") from e

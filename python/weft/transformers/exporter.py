@@ -21,7 +21,7 @@ from weft.compiler import emitted, loaded, resolved_program
 from weft.graph import Graph
 from weft.model import Model, load
 from weft.quantization import quantize
-from weft.transformers.entries import programs
+from weft.transformers.entries import CACHES, programs
 from weft.transformers.language import LanguageModel
 
 _KINDS = (None, "f32", "bf16", "int8", "int4")
@@ -37,7 +37,9 @@ class WeftConfig(DynamoConfig):
     activations: "none", or "dynamic" rounds what such weights are multiplied with to 8 bits.
     target: the processor, as for weft.compile.
     Of language models: max_length: positions of the cache, of the prompt and new tokens together. chunk: a prompt is read in pieces of
-    at most as many tokens. batch: rows; None: as many as the sample has."""
+    at most as many tokens. batch: rows; None: as many as the sample has. cache: what keys and values are stored as: "f16", "bf16", "int8"
+    (with a scale for each token and head); None: as the model computes them. continuous: rows have positions of their own, and one row can
+    be replaced while the others go on (LanguageModel.prefill, decode, copy)."""
 
     export_format: str = "weft"
     weights: str | None = None
@@ -49,6 +51,8 @@ class WeftConfig(DynamoConfig):
     max_length: int = 1024
     chunk: int = 256
     batch: int | None = None
+    cache: str | None = None
+    continuous: bool = False
 
     def __post_init__(self) -> None:
         if self.weights not in _KINDS:
@@ -64,8 +68,11 @@ class WeftConfig(DynamoConfig):
             raise ValueError("activations=\"dynamic\" is for weights of 8 or 4 bits: give weights=\"int8\" or \"int4\"")
         if self.group != 32 and "int4" not in kinds:
             raise ValueError("group is for weights=\"int4\"")
-        if not isinstance(self.embeddings, bool):
-            raise ValueError(f"embeddings is True or False, not {self.embeddings!r}")
+        for name in ("embeddings", "continuous"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is True or False, not {getattr(self, name)!r}")
+        if self.cache is not None and self.cache not in CACHES:
+            raise ValueError(f"cache is None, {', '.join(map(repr, CACHES))}, not {self.cache!r}")
         if self.quantizer is not None:
             raise ValueError("quantizer: give weights= and activations= instead, which quantise as weft.quantize does")
 
@@ -95,7 +102,7 @@ class WeftExporter(DynamoExporter):
         chunk = min(config.chunk, config.max_length)
         if config.weights == "f32":
             model = in_f32(model)
-        graphs = programs(model, batch, config.max_length, chunk)
+        graphs = programs(model, batch, config.max_length, chunk, config.continuous, config.cache)
         metadata = build_export_metadata(model, {"input_ids": torch.zeros(batch, 1, dtype=torch.int64)}, graphs["decode"], self.required_packages)
         metadata.export_config = {**json.loads(config.to_json_string()), "batch": batch, "chunk": chunk}
         program = compiled(graphs, config)
@@ -154,6 +161,8 @@ def compiled(graphs: dict[str, Any], config: WeftConfig) -> Model:
         raw.append(loaded(session, file))
         if config.weights in ("bf16", "int8", "int4") or config.activations != "none" or config.keep:
             kind = "float" if config.weights in (None, "f32") else config.weights
+            if name == "copy":  # it has no weights
+                continue
             quantize(Graph(raw[-1]), weights=kind, group=config.group, embeddings=config.embeddings and kind != "float",
                      activations=config.activations, keep=config.keep)
     joined = raw[0] if len(raw) == 1 else session.join(names, raw)

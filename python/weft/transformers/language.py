@@ -35,11 +35,14 @@ class LanguageModel(ExportedModel, GenerationMixin):
         if "max_length" not in options or "decode" not in self.program.entries:
             raise ValueError("this export is no language model: load it with transformers' ExportedModel.from_pretrained")
         self.batch, self.max_length, self.chunk = (options[name] for name in ("batch", "max_length", "chunk"))
+        self.continuous: bool = options.get("continuous", False)
         self.folder: tempfile.TemporaryDirectory[str] | None = None
         self.tokenizer_folder: Path | None = None
         self._lock = threading.Lock()
         self._owner: int | None = None  # the thread that has the lock
         self._prefill, self._decode = self.program.entries["prefill"], self.program.entries["decode"]
+        if self.continuous:
+            self._decode_row, self._copy = self.program.entries["decode_row"], self.program.entries["copy"]
 
     @property
     def device(self) -> torch.device:
@@ -52,7 +55,8 @@ class LanguageModel(ExportedModel, GenerationMixin):
 
     @threads.setter
     def threads(self, count: int) -> None:
-        self._prefill.threads = self._decode.threads = count
+        for entry in self.program.entries.values():
+            entry.threads = count
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
@@ -158,12 +162,61 @@ class LanguageModel(ExportedModel, GenerationMixin):
 
     def _feed(self, ids: torch.Tensor, start: int, pad: torch.Tensor | None) -> torch.Tensor:
         """Runs the tokens, whose first one stands at the position `start`; returns the logits behind the last one."""
+        if self.continuous:
+            first_at = pad if pad is not None else torch.zeros(len(ids), dtype=torch.int64)
+            if start and ids.shape[1] == 1:
+                return self.decode(ids[:, 0], start - first_at)
+            return torch.stack([self.prefill(k, ids[k, int(first_at[k]):] if not start else ids[k], 0 if not start else int(start - first_at[k]))
+                                for k in range(len(ids))])
         more = () if pad is None else (pad,)
         for first in range(0, ids.shape[1], self.chunk):
             part = ids[:, first:first + self.chunk].contiguous()
             entry = self._decode if part.shape[1] == 1 else self._prefill
             logits = entry(part, torch.tensor(start + first), *more)
         return logits
+
+    # ---- rows with positions of their own ----
+
+    @torch.no_grad()
+    def prefill(self, row: int, ids: torch.Tensor, start: int = 0) -> torch.Tensor:
+        """Reads tokens of a row, ids [n], the first of which stands at the position `start`; what the row has there and behind counts no
+        more. Returns the logits behind the last one, [V]. For models exported with continuous=True, as decode and copy. These three do not
+        wait for calls of other threads, and check no tokens that the model does not."""
+        self._is_continuous("prefill")
+        self._is_row(row)
+        if ids.dim() != 1 or not len(ids) or start < 0 or start + len(ids) > self.max_length:
+            raise ValueError(f"ids of shape {list(ids.shape)} at the position {start}: expected at least one token, in the {self.max_length} "
+                             "positions of the cache")
+        number = torch.tensor(row)
+        for first in range(0, len(ids), self.chunk):
+            part = ids[None, first:first + self.chunk].long().contiguous()
+            logits = (self._decode_row if part.shape[1] == 1 else self._prefill)(part, torch.tensor(start + first), number)
+        return logits[0]
+
+    @torch.no_grad()
+    def decode(self, ids: torch.Tensor, start: torch.Tensor) -> torch.Tensor:
+        """Reads a token of each row, ids [B], at the positions start [B]. Returns the logits, [B, V]. A row that has nothing to read writes
+        over a position nevertheless: give the position behind its last token."""
+        self._is_continuous("decode")
+        return self._decode(ids.long().view(-1, 1), start.long())
+
+    def copy(self, source: int, target: int, count: int) -> None:
+        """Copies the first `count` tokens of a row into another one, which takes time for these only."""
+        self._is_continuous("copy")
+        self._is_row(source)
+        self._is_row(target)
+        if not 0 <= count <= self.max_length:
+            raise ValueError(f"count={count}: the cache has {self.max_length} positions")
+        if count and source != target:
+            self._copy(torch.arange(max(count, 2)), torch.tensor(source), torch.tensor(target))
+
+    def _is_continuous(self, name: str) -> None:
+        if not self.continuous:
+            raise ValueError(f"{name}: the rows of this model end at the same position: export it with continuous=True")
+
+    def _is_row(self, row: int) -> None:
+        if not 0 <= row < self.batch:
+            raise ValueError(f"there is no row {row}: the model was exported with a batch of {self.batch}")
 
     def _rows(self, ids: torch.Tensor, mask: torch.Tensor | None, times: int = 1) -> tuple[torch.Tensor, torch.Tensor | None]:
         """The tokens that the model reads, and how many positions of each row hold none (None for a model of one row)."""

@@ -1,7 +1,7 @@
 """Sparse matrices as tensors of their parts: indices, where rows begin, values.
 
     a = weft.sparse.matrix(torch_csr)             # of any layout of torch.sparse: COO, CSR, CSC, BSR
-    fast = torch.compile(lambda a, x: a @ x, backend="weft")
+    fast = torch.compile(lambda a, x: torch.mm(a, x), backend="weft")  # Dynamo exchanges the operands of a @ x
     y = fast(a, x)
 
     model = weft.compile(module, (torch_csr, x))  # does so by itself, for arguments and weights

@@ -8,6 +8,8 @@ milliseconds, peak memory in bytes. Inputs are the tensors x.0, x.1, ... ; MODEL
 a peer needs ONNX, and made in a temporary folder when missing. A failure is one line on standard error; with -v it is
 the traceback, and what the libraries say is not kept back.
 """
+import contextlib
+import functools
 import importlib
 import logging
 import os
@@ -63,7 +65,7 @@ def onnx_path(model, folder):
     return path
 
 
-def under_autocast(program, values, dtype):
+def under_autocast(program, values, autocast):
     """The program, exported once more under autocast."""
     import torch
     module = program.module()
@@ -74,7 +76,7 @@ def under_autocast(program, values, dtype):
             self.module = module
 
         def forward(self, *args):
-            with torch.autocast("cpu", dtype):
+            with autocast():
                 return self.module(*args)
     with torch.no_grad():
         return torch.export.export(Cast(), values).run_decompositions({})
@@ -85,19 +87,20 @@ def prepare_torch(model, inputs, threads, precision, inductor):
     torch.set_num_threads(threads)
     program = load(model)
     values = tuple(torch.from_numpy(v) for v in inputs)
-    dtype = {"f32": None, "bf16": torch.bfloat16, "f16": torch.float16}[precision]
+    autocast = contextlib.nullcontext
+    if precision != "f32":
+        autocast = functools.partial(torch.autocast, "cpu", {"bf16": torch.bfloat16, "f16": torch.float16}[precision])
     if inductor:
-        if dtype is not None:
-            program = under_autocast(program, values, dtype)
+        program = program if precision == "f32" else under_autocast(program, values, autocast)
         with tempfile.TemporaryDirectory() as folder:
             path = torch._inductor.aoti_compile_and_package(
                 program, package_path=os.path.join(folder, "m.pt2"), inductor_configs={"freezing": True})
-            call, dtype = torch._inductor.aoti_load_package(path), None
+            call, autocast = torch._inductor.aoti_load_package(path), contextlib.nullcontext
     else:
         call = program.module()
 
     def run():
-        with torch.no_grad(), torch.autocast("cpu", dtype, enabled=dtype is not None):
+        with torch.no_grad(), autocast():
             return call(*values)
     return torch.__version__, run
 

@@ -521,8 +521,8 @@ bool contract_copies_a(const PlanInput *in, const ContractPlan *c, Panels *p)
 {
 	const ContractAxes *x = &c->axes;
 	int64_t lanes = contract_lanes(in), width = (c->tile.mr + lanes - 1) / lanes * lanes;
-	if (lanes == 1 || x->nm != 1 || (micro_groups(x->row) && !c->a.apart) || c->windows.n ||
-	    !nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->m[0], 1) ||
+	if (lanes == 1 || x->nm != 1 || x->row->nfrag || (micro_groups(x->row) && !c->a.apart) ||
+	    c->windows.n || !nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->m[0], 1) ||
 	    (!c->a.apart && !copies_a(in, c, width)))
 		return false;
 	*p = contract_place_panels(in, c->a.load, x, x->m[0], c->tile.mr, width, 1);

@@ -8,8 +8,9 @@
  * squares of as many of both as there are lanes are loaded along that axis and transposed in
  * registers; else columns are loaded or gathered. Short summed axes that continue each other, as
  * the channels and taps of a convolution's weight, are one axis for the loads; each column of a
- * square finds its place by their indices. Columns past the end of the last panel hold anything:
- * what is computed of them is not stored. */
+ * square finds its place by their indices. Of rows for fragments (Panels.turned) groups are joined
+ * along the rows, and squares of them transposed. Columns past the end of the last panel hold
+ * anything: what is computed of them is not stored. */
 #include "codegen/cpu/contract.h"
 
 typedef struct {

@@ -240,8 +240,8 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 		return refuse_near("a vector is not as wide as a fragment");
 	const uint32_t last = x->k[x->nk - 1];
 	if (are_apart(in, x, a) &&
-	    (contract_lanes(in) == 1 || in->nest->k->kx.data[a.i].guard.i || x->nblock ||
-	     !contract_linear(in, in->nest->offset[a.i])))
+	    (contract_lanes(in) == 1 || in->nest->k->kx.data[a.i].guard.i ||
+	     (row->nfrag && x->nblock) || !contract_linear(in, in->nest->offset[a.i])))
 		return refuse_near("steps of k are apart in a");
 	if (nest_hint(in->nest, last) < 2 * row->group &&
 	    !sym_divides(in->nest->syms, row->group, in->nest->extent[last]))

@@ -361,3 +361,14 @@ def test_operator_under_dynamo():
         torch.compile(lambda a, x: a @ x, backend="weft", fullgraph=True)(a, drawn(8, 8))
     torch._dynamo.reset()
     near(torch.compile(lambda a, x: a @ x, backend="weft")(a, drawn(8, 8)), a.to_dense() @ drawn(8, 8))
+
+
+def test_keyword_arguments():
+    """Dense arguments by keyword, beside a sparse one by position, are behind it."""
+    class Scaled(torch.nn.Module):
+        def forward(self, a, x, *, factor):
+            return torch.mm(a, x) * factor
+    a, x, factor = torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse_csr(), torch.randn(2, 3), torch.tensor([1.0, 2.0, 3.0])
+    for given in (a, weft.sparse.matrix(a)):
+        model = weft.compile(Scaled(), (given, x), {"factor": factor})
+        torch.testing.assert_close(model(a, x, factor), torch.mm(a, x) * factor)

@@ -165,16 +165,18 @@ class Opened:
         self.module, self.kwargs = replace(module), kwargs
         self.specs: list[Any] = []
         self.results: list[Any] = []
-        self.args, self.dynamic_shapes = self._open(module.forward, args or (), kwargs or {}, dynamic_shapes)
-        self.used = self.module is not module or any(isinstance(s, Kind) for s in self.specs)
+        self.used = self.module is not module or any(map(is_sparse, _pytree.tree_leaves((args, kwargs), is_leaf=is_sparse)))
+        if self.used:
+            self.args, self.dynamic_shapes = self._open(module.forward, args or (), kwargs or {}, dynamic_shapes)
 
     def _open(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], shapes: Any) -> tuple[Any, Any]:
         if any(is_sparse(v) for v in _pytree.tree_leaves(kwargs)):
             raise TypeError("weft.compile: a sparse tensor in kwargs, expected in args")
-        bound, mine = inspect.signature(forward).bind(*args), {}
+        bound, mine = inspect.signature(forward).bind_partial(*args), {}
         for k, (name, value) in enumerate(bound.arguments.items()):  # of *args as one tuple, as in dynamic_shapes
             given = shapes.get(name) if isinstance(shapes, dict) else shapes[k] if shapes and k < len(shapes) else None
             bound.arguments[name], mine[name] = self._one(value, given)
+        self.specs += [None] * len(_pytree.tree_leaves(kwargs))
         if shapes is None:
             return bound.args, None
         return bound.args, {**shapes, **mine} if isinstance(shapes, dict) else tuple(mine.values())

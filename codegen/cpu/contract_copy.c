@@ -306,6 +306,18 @@ static void turn_square(Copy *c, Lx left)
 		ls_store(f, c->to, lx_add(f, to, lx_mul(f, row, lx_int(f, i))), line[i], (Lx){0});
 }
 
+/* Copies the squares of a panel that begin at the current element of the unit axes. left: as for
+ * copy_square. */
+static void copy_panel(Copy *c, Lx left)
+{
+	if (c->p->panels.turned) {
+		turn_square(c, left);
+		return;
+	}
+	for (uint32_t j = 0; j < vectors(c); j++)
+		copy_square(c, j, left);
+}
+
 static void copy_squares(Copy *c)
 {
 	Cpu *s = c->s;
@@ -321,20 +333,14 @@ static void copy_squares(Copy *c)
 	Lx end = eval_let(&s->e, "whole", lx_add(f, lo, lx_sub(f, n, lx_mod(f, n, lanes))));
 	at_element(c, lo);
 	eval_for(&s->e, u->axis[0], lo, end, s->e.lanes.n);
-	if (c->p->panels.turned)
-		turn_square(c, (Lx){0});
-	for (uint32_t j = 0; !c->p->panels.turned && j < vectors(c); j++)
-		copy_square(c, j, (Lx){0});
+	copy_panel(c, (Lx){0});
 	eval_end(&s->e);
 	const Sym all = sym_muli(s->e.syms, s->e.nest->extent[outermost], u->inner);
 	if (!sym_divides(s->e.syms, s->e.lanes.n, all)) {
 		ls_if(f, lx_cmp(f, SC_lt, end, hi));
 		at_element(c, end);
 		Lx left = eval_let(&s->e, "left", lx_sub(f, hi, end));
-		if (c->p->panels.turned)
-			turn_square(c, left);
-		for (uint32_t j = 0; !c->p->panels.turned && j < vectors(c); j++)
-			copy_square(c, j, left);
+		copy_panel(c, left);
 		ls_end(f);
 	}
 	for (uint32_t i = 0; i < u->n; i++)

@@ -373,6 +373,9 @@ int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
  * vector of elements at hint sizes, the summed axes that continue it: a copy transposes squares
  * along them in registers. Returns none if all of them together are less than a vector. */
 UnitAxes contract_unit_axes(const PlanInput *, Kx load, const ContractAxes *);
+/* Adds the members of the batch to panels of one member: stride, count, the offset of the steps of
+ * k, and the elements of one panel (numel) are filled in. */
+void contract_place_members(const PlanInput *, const ContractAxes *, Panels *);
 /* Returns the panels of an operand that has these columns (rows, of a):
  * [batch][panel][k...][width], of `unit` elements. */
 Panels contract_place_panels(const PlanInput *, Kx load, const ContractAxes *, uint32_t axis,

@@ -1,6 +1,7 @@
-/* Phases before a contraction that copy an operand into panels, and panels of rows for fragments.
- */
+/* Phases before a contraction that copy an operand into panels, and panels of rows for
+ * fragments. */
 #include "codegen/plan/contract.h"
+
 enum {
 	TASK_PANELS = 4 /* copied by a task: of short ones several come from each line of memory
 			   that is read */
@@ -28,23 +29,18 @@ bool contract_turns_a(const PlanInput *in, const ContractPlan *c, Panels *p)
 	    !nest_coef_is(in->nest, in->nest->offset[c->a.load.i], x->m[0], 1))
 		return false;
 	const int64_t lanes = contract_lanes(in);
-	*p = contract_place_panels(in, c->a.load, x, x->m[0], lanes, lanes, 1);
-	const Sym row = turned_row(in, x), per = sym_muli(syms, row, lanes),
-		  all = sym_mul(syms, per, contract_most(in, p->count));
-	Sym offset = in->nest->var[x->k[0]], stride = sym_mul(syms, per, p->count), numel = all;
-	const uint64_t axes = nest_axes(in->nest, in->nest->offset[c->a.load.i]);
-	for (uint32_t i = x->nbatch; i-- > 0;) {
-		const Sym extent = in->nest->extent[x->batch[i]];
-		if (!(axes >> x->batch[i] & 1))
-			continue;
-		offset = sym_add(syms, offset, sym_mul(syms, in->nest->var[x->batch[i]], stride));
-		stride = sym_mul(syms, stride, extent);
-		numel = sym_mul(syms, numel, contract_most(in, extent));
-	}
-	p->turned = true;
-	p->offset = offset;
-	p->stride = per;
-	p->numel = numel;
+	const Sym panel = sym_muli(syms, turned_row(in, x), lanes);
+	*p = (Panels){.load = c->a.load,
+		      .turned = true,
+		      .axis = x->m[0],
+		      .step = lanes,
+		      .width = lanes,
+		      .unit = 1,
+		      .stride = panel,
+		      .offset = in->nest->var[x->k[0]],
+		      .count = sym_ceildiv(syms, in->nest->extent[x->m[0]], sym_int(syms, lanes)),
+		      .numel = panel};
+	contract_place_members(in, x, p);
 	return true;
 }
 

@@ -138,6 +138,23 @@ Sym contract_most(const PlanInput *in, Sym extent)
 	return most.i ? most : extent;
 }
 
+void contract_place_members(const PlanInput *in, const ContractAxes *x, Panels *p)
+{
+	SymTab *syms = in->nest->syms;
+	const uint64_t axes = nest_axes(in->nest, in->nest->offset[p->load.i]);
+	Sym stride = sym_mul(syms, p->stride, p->count);
+	p->numel = sym_mul(syms, p->numel, contract_most(in, p->count));
+	for (uint32_t i = x->nbatch; i-- > 0;) {
+		const Sym extent = in->nest->extent[x->batch[i]];
+		if (!(axes >> x->batch[i] & 1))
+			continue;
+		p->offset =
+			sym_add(syms, p->offset, sym_mul(syms, in->nest->var[x->batch[i]], stride));
+		stride = sym_mul(syms, stride, extent);
+		p->numel = sym_mul(syms, p->numel, contract_most(in, extent));
+	}
+}
+
 Panels contract_place_panels(const PlanInput *in, Kx load, const ContractAxes *x, uint32_t axis,
 			     int64_t step, int64_t width, int64_t unit)
 {
@@ -148,7 +165,6 @@ Panels contract_place_panels(const PlanInput *in, Kx load, const ContractAxes *x
 		    .unit = unit,
 		    .offset = sym_int(in->nest->syms, 0)};
 	Sym stride = sym_int(in->nest->syms, width * unit), numel = stride;
-	uint64_t axes = nest_axes(in->nest, in->nest->offset[load.i]);
 	for (uint32_t i = x->nk; i-- > 0;) {
 		p.offset = sym_add(in->nest->syms, p.offset,
 				   sym_mul(in->nest->syms, in->nest->var[x->k[i]], stride));
@@ -159,18 +175,8 @@ Panels contract_place_panels(const PlanInput *in, Kx load, const ContractAxes *x
 	p.stride = stride;
 	p.count =
 		sym_ceildiv(in->nest->syms, in->nest->extent[axis], sym_int(in->nest->syms, step));
-	stride = sym_mul(in->nest->syms, stride, p.count);
-	numel = sym_mul(in->nest->syms, numel, contract_most(in, p.count));
-	for (uint32_t i = x->nbatch; i-- > 0;) {
-		if (!(axes >> x->batch[i] & 1))
-			continue;
-		p.offset = sym_add(in->nest->syms, p.offset,
-				   sym_mul(in->nest->syms, in->nest->var[x->batch[i]], stride));
-		stride = sym_mul(in->nest->syms, stride, in->nest->extent[x->batch[i]]);
-		numel = sym_mul(in->nest->syms, numel,
-				contract_most(in, in->nest->extent[x->batch[i]]));
-	}
 	p.numel = numel;
+	contract_place_members(in, x, &p);
 	return p;
 }
 
